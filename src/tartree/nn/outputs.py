@@ -1,0 +1,112 @@
+"""What the numbers of a leaf mean: what a wrong answer costs, and what is averaged over the leaves.
+
+Leaf numbers are ``(members, batch, leaves, numbers)``, with a batch axis of 1 where they are constant. Targets are
+``(batch, ...)``, shared by the members, or ``(members, batch, ...)``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+
+class Output(ABC):
+    """A kind of leaf output for ``n_targets`` classes or target columns."""
+
+    def __init__(self, n_targets: int) -> None:
+        if n_targets < 1:
+            raise ValueError(f"n_targets must be at least 1, however: {n_targets=}")
+        self.n_targets = n_targets
+
+    @property
+    def n_numbers(self) -> int:
+        """Numbers that a leaf must give."""
+        return self.n_targets
+
+    @abstractmethod
+    def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
+        """Negative log likelihood of the target at each leaf, (members, batch, leaves)."""
+
+    @abstractmethod
+    def mean(self, numbers: Tensor) -> Tensor:
+        """What a leaf predicts, and what is averaged over leaves: (members, batch or 1, leaves, ...)."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.n_targets})"
+
+
+class Classes(Output):
+    """Logits of classes; targets are class numbers, (batch,); the cost is the cross entropy."""
+
+    def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
+        costs = self.costs(numbers)
+        if costs.shape[1] == 1:  # a product with indicators, so that no (batch, leaves, classes) exists
+            return (costs[:, 0] @ self.indicators(target, costs.dtype).transpose(-1, -2)).transpose(-1, -2)
+        index = (target if target.dim() == 2 else target.unsqueeze(0))[:, :, None, None]  # (members or 1, batch, 1, 1)
+        return torch.take_along_dim(costs, index, dim=-1).squeeze(-1)
+
+    def costs(self, numbers: Tensor) -> Tensor:
+        """Cross entropy of each class, were it the target: the shape of `numbers`."""
+        return -_on_dense_axes(F.log_softmax, numbers)
+
+    def indicators(self, target: Tensor, dtype: torch.dtype) -> Tensor:
+        """One-hot rows of the target, (..., batch, classes)."""
+        return F.one_hot(target, self.n_targets).to(dtype)
+
+    def mean(self, numbers: Tensor) -> Tensor:
+        return _on_dense_axes(F.softmax, numbers)
+
+
+class Values(Output):
+    """Real values; targets are (batch, targets); the cost is half the squared error, summed over the targets."""
+
+    def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
+        # One target at a time, so that constant leaves give (batch, leaves) and nothing larger.
+        parts = [(numbers[..., t] - target[..., t].unsqueeze(-1)).square() for t in range(self.n_targets)]
+        return torch.stack(parts).sum(0) / 2 if len(parts) > 1 else parts[0] / 2
+
+    def mean(self, numbers: Tensor) -> Tensor:
+        return numbers
+
+
+class Gaussian(Output):
+    """A mean and a spread for each target; targets are (batch, targets).
+
+    `mean` gives the first two moments, ``(..., 2 * targets)``: means, then means of squares. Averaged over leaves they
+    are the moments of the mixture.
+    """
+
+    @property
+    def n_numbers(self) -> int:
+        return 2 * self.n_targets
+
+    def parameters(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation of each leaf and target."""
+        mean, raw = numbers.split(self.n_targets, dim=-1)
+        return mean, F.softplus(
+            raw
+        ) + 1e-3  # a floor, so that one row alone in a leaf cannot make its likelihood infinite
+
+    def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
+        mean, spread = self.parameters(numbers)
+        total = torch.tensor(self.n_targets * math.log(2 * math.pi) / 2, dtype=numbers.dtype, device=numbers.device)
+        for t in range(self.n_targets):
+            error = (target[..., t].unsqueeze(-1) - mean[..., t]) / spread[..., t]
+            total = total + error.square() / 2 + spread[..., t].log()
+        return total
+
+    def mean(self, numbers: Tensor) -> Tensor:
+        mean, spread = self.parameters(numbers)
+        return torch.cat([mean, mean.square() + spread.square()], dim=-1)
+
+
+def _on_dense_axes(function: object, numbers: Tensor) -> Tensor:
+    """A softmax over the last axis, computed with the batch last where that is how the memory lies."""
+    if numbers.shape[1] == 1:
+        return function(numbers, dim=-1)  # type: ignore[operator, no-any-return]
+    rows = numbers.movedim(1, -1)  # (members, leaves, numbers, batch)
+    return function(rows, dim=-2).movedim(-1, 1)  # type: ignore[operator, no-any-return]

@@ -1,0 +1,131 @@
+"""Matrix products of many small models at once: the nodes or the leaves of all members.
+
+Memory is laid out with the batch last, as `ops.native` wants it: units are rows, and a batch is a contiguous row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """One linear map a unit: ``(members, units, batch)`` from shared or own input.
+
+    Parameters
+    ----------
+    x : Tensor of shape (batch, features), shared by the members, or (members, batch, features), their own
+    weight : Tensor of shape (members, units, features)
+    bias : Tensor of shape (members, units)
+    """
+    members, units, features = weight.shape
+    if x.dim() not in (2, 3) or x.shape[-1] != features or (x.dim() == 3 and x.shape[0] != members):
+        raise ValueError(
+            f"input must be (batch, {features}), or ({members}, batch, {features}) with an own batch for each member, "
+            f"however: shape={tuple(x.shape)}"
+        )
+    if x.dim() == 3:
+        return torch.baddbmm(bias.unsqueeze(-1), weight, x.transpose(-1, -2))
+    flat = torch.addmm(bias.reshape(-1, 1), weight.flatten(0, 1), x.t())
+    return flat.view(members, units, x.shape[0])
+
+
+class GroupedMLP(nn.Module):
+    """Independent multilayer perceptrons, one a group, on the same input; with one layer, linear maps.
+
+    Parameters
+    ----------
+    n_features : int
+    sizes : sequence of int
+        Number of outputs of each group.
+    layers : int, default=1
+        Number of linear maps, with ELU and dropout between them.
+    hidden : int, default=100
+        Units of each hidden layer, of each group.
+    dropout : float, default=0.0
+    members : int, default=1
+
+    Notes
+    -----
+    Input is (batch, features) or (members, batch, features), output (members, sum of sizes, batch).
+    """
+
+    def __init__(
+        self,
+        n_features: int,
+        sizes: Sequence[int],
+        *,
+        layers: int = 1,
+        hidden: int = 100,
+        dropout: float = 0.0,
+        members: int = 1,
+    ) -> None:
+        super().__init__()
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be from 0 to below 1, however: {dropout=}")
+        if layers > 1 and hidden < 1:
+            raise ValueError(f"hidden must be at least 1 when there are hidden layers, however: {hidden=}")
+        groups, n_outputs = len(sizes), sum(sizes)
+        self.sizes = list(sizes)
+        self.hidden = hidden
+        self.dropout = dropout
+        self.weights = nn.ParameterList()
+        self.biases = nn.ParameterList()
+        for layer in range(layers):
+            first, last = layer == 0, layer == layers - 1
+            # Groups meet the same input first and have their own after that; the last map has ragged outputs.
+            lead = (members, n_outputs) if last else (members, groups * hidden) if first else (members, groups, hidden)
+            self.weights.append(torch.empty(*lead, n_features if first else hidden))
+            self.biases.append(torch.empty(lead))
+        self.reset_parameters()
+
+    def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
+        """Draw new weights as torch's linear layers do; with one generator a member, each member draws its own."""
+        for weight, bias in zip(self.weights, self.biases, strict=True):
+            bound = max(1, weight.shape[-1]) ** -0.5
+            draw_uniform_(weight, bound, generators)
+            draw_uniform_(bias, bound, generators)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = affine(x, self.weights[0], self.biases[0])
+        if len(self.weights) == 1:
+            return rows
+        units = rows.unflatten(1, (len(self.sizes), self.hidden))  # (members, groups, hidden, batch)
+        for weight, bias in zip(self.weights[1:-1], self.biases[1:-1], strict=True):
+            units = torch.matmul(weight, self._activate(units)) + bias.unsqueeze(-1)
+        return self._outputs(self._activate(units))
+
+    def _activate(self, units: Tensor) -> Tensor:
+        return F.dropout(F.elu(units), self.dropout, self.training)
+
+    def _outputs(self, units: Tensor) -> Tensor:
+        weight: Tensor = self.weights[-1]  # (members, outputs, hidden)
+        bias: Tensor = self.biases[-1].unsqueeze(-1)
+        if len(set(self.sizes)) <= 1:
+            own: Tensor = weight.unflatten(1, (len(self.sizes), -1))
+            return torch.matmul(own, units).flatten(1, 2) + bias
+        # Ragged outputs: groups with equally many at once, then back into order.
+        sizes = torch.tensor(self.sizes, device=weight.device)
+        firsts = sizes.cumsum(0) - sizes
+        parts, places = [], []
+        for size in sorted(set(self.sizes)):
+            groups = (sizes == size).nonzero().squeeze(1)
+            outputs = firsts[groups, None] + torch.arange(size, device=weight.device)
+            parts.append(torch.matmul(weight[:, outputs], units[:, groups]).flatten(1, 2))
+            places.append(outputs.flatten())
+        return torch.cat(parts, dim=1)[:, torch.cat(places).argsort()] + bias
+
+
+def draw_uniform_(parameter: Tensor, bound: float, generators: Sequence[torch.Generator] | None) -> None:
+    """Fill a parameter, (members, ...), with uniform numbers from -bound to bound, each member by its own generator."""
+    with torch.no_grad():
+        if generators is None:
+            parameter.uniform_(-bound, bound)
+            return
+        if len(generators) != len(parameter):
+            raise ValueError(f"one generator a member is needed, however: {len(generators)} for {len(parameter)}")
+        for own, generator in zip(parameter, generators, strict=True):
+            own.copy_(torch.empty(own.shape, dtype=own.dtype).uniform_(-bound, bound, generator=generator))

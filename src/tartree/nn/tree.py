@@ -1,0 +1,167 @@
+"""Tree: a structure with a decision function f, a leaf function g and a rule h to combine leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tartree import ops
+from tartree.nn.branching import Branching
+from tartree.nn.decisions import MLPDecision, UniformDecision
+from tartree.nn.leaves import ConstantLeaf, MLPLeaf
+from tartree.nn.outputs import Output
+from tartree.structure import Structure
+
+Selection = Literal["multi", "single"]
+DecisionFactory = Callable[[Structure, int, int], nn.Module]  # (structure, n_features, members)
+LeafFactory = Callable[[Structure, int, int, int], nn.Module]  # (structure, n_features, n_numbers, members)
+
+
+class Leaves(NamedTuple):
+    """What a tree computes for a batch: who arrives where, and what is said there."""
+
+    arrival: Tensor  # (members, batch, leaves)
+    numbers: Tensor  # (members, batch, leaves, numbers); a batch axis of 1 where leaves are constant
+
+
+class Tree(nn.Module):
+    """A tree, or `members` trees of the same structure side by side.
+
+    Parameters
+    ----------
+    structure : Structure
+    decision : nn.Module
+        f: input to logits, (members, batch, structure.n_logits).
+    leaf : nn.Module
+        g: input to numbers of leaves, (members, batch or 1, leaves, output.n_numbers).
+    output : Output
+        What the numbers mean: `Classes`, `Values` or `Gaussian`.
+    branching : Branching, optional
+        Logits to arrivals; softmax by default.
+
+    Examples
+    --------
+    >>> from tartree.nn import Classes, Tree
+    >>> tree = Tree.build(Structure(3), n_features=4, output=Classes(3))
+    >>> tree.predict(torch.zeros(5, 4)).shape  # (members, batch, classes)
+    torch.Size([1, 5, 3])
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        decision: nn.Module,
+        leaf: nn.Module,
+        output: Output,
+        branching: Branching | None = None,
+    ) -> None:
+        super().__init__()
+        self.structure = structure
+        self.decision = decision
+        self.leaf = leaf
+        self.output = output
+        self.branching = Branching(structure) if branching is None else branching
+
+    @classmethod
+    def build(
+        cls,
+        structure: Structure,
+        n_features: int,
+        output: Output,
+        *,
+        decision_layers: int = 1,
+        leaf_layers: int = 1,
+        hidden: int = 100,
+        share: Literal["node", "layer"] = "node",
+        dropout: float = 0.0,
+        branching: str | ops.Activation = "softmax",
+        temperature: float | Literal["learned"] = 1.0,
+        members: int = 1,
+        decision: DecisionFactory | None = None,
+        leaf: LeafFactory | None = None,
+    ) -> Tree:
+        """Make a tree from the paper's numbers: H is `decision_layers` and L is `leaf_layers`.
+
+        `decision` and `leaf` replace f and g by your own: functions that make a module.
+        """
+        for name, value, least in [
+            ("n_features", n_features, 0),
+            ("decision_layers", decision_layers, 0),
+            ("leaf_layers", leaf_layers, 0),
+            ("members", members, 1),
+        ]:
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, however: {name}={value}")
+        if decision is not None:
+            f = decision(structure, n_features, members)
+        elif decision_layers == 0 or structure.n_logits == 0:
+            f = UniformDecision(structure, members)
+        else:
+            f = MLPDecision(
+                structure,
+                n_features,
+                layers=decision_layers,
+                hidden=hidden,
+                share=share,
+                dropout=dropout,
+                members=members,
+            )
+        g: nn.Module
+        if leaf is not None:
+            g = leaf(structure, n_features, output.n_numbers, members)
+        elif leaf_layers == 0:
+            g = ConstantLeaf(structure, output.n_numbers, members=members)
+        else:
+            g = MLPLeaf(
+                structure,
+                n_features,
+                output.n_numbers,
+                layers=leaf_layers,
+                hidden=hidden,
+                dropout=dropout,
+                members=members,
+            )
+        return cls(structure, f, g, output, Branching(structure, branching, temperature, members=members))
+
+    def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
+        """Draw new parameters; with one generator a member, a member draws the same whatever stands beside it."""
+        for module in (self.decision, self.leaf):
+            if reset := getattr(module, "reset_parameters", None):
+                reset(generators)
+        if self.branching.log_scale is not None:
+            nn.init.zeros_(self.branching.log_scale)
+
+    def forward(self, x: Tensor) -> Leaves:
+        """Arrivals and leaf numbers, from (batch, features), shared, or (members, batch, features)."""
+        return Leaves(self.branching(self.decision(x)), self.leaf(x))
+
+    def arrivals(self, x: Tensor) -> list[Tensor]:
+        """Arrival at every layer, root first, each (members, batch, nodes)."""
+        return self.branching.arrivals(self.decision(x))
+
+    def predict(self, x: Tensor, selection: Selection = "multi") -> Tensor:
+        """What each member predicts, (members, batch, ...): probabilities of classes, values, or moments."""
+        arrival, numbers = self(x)
+        return combine(arrival, self.output.mean(numbers), selection)
+
+
+def combine(arrival: Tensor, values: Tensor, selection: Selection) -> Tensor:
+    """The leaf-combining function h: (members, batch, ...) from (members, batch, leaves) and values of leaves.
+
+    ``"multi"`` is the mean of the leaves weighted by arrival (Eq. 5), ``"single"`` the leaf of the largest arrival
+    (Eq. 6).
+    """
+    if selection not in ("multi", "single"):
+        raise ValueError(f"selection must be 'multi' or 'single', however: {selection=}")
+    constant = values.shape[1] == 1
+    if selection == "single":
+        chosen = arrival.argmax(-1)  # (members, batch)
+        if constant:
+            return torch.take_along_dim(values[:, 0], chosen[..., None], dim=1)
+        return torch.take_along_dim(values, chosen[..., None, None], dim=2).squeeze(2)
+    if constant:
+        return arrival @ values[:, 0].to(arrival.dtype)
+    return (arrival.unsqueeze(-1) * values).sum(2)

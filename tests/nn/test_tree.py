@@ -1,0 +1,222 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from tartree import Structure, losses
+from tartree.nn import ACTIVATIONS, Branching, Classes, Gaussian, Tree, Values, combine
+
+from ..conftest import IRREGULAR
+from ..test_structure import structures
+
+STRUCTURES = [Structure(0), Structure(3), Structure(2, 3, 2), IRREGULAR["mixed fans"]]
+
+
+def build(structure=None, output=None, **settings):
+    structure, output = structure or Structure(3), output or Classes(3)
+    settings = {"hidden": 5, **settings}
+    return Tree.build(structure, 4, output, **settings).double()
+
+
+def target_of(output, *lead):
+    if isinstance(output, Classes):
+        return torch.randint(output.n_targets, lead)
+    return torch.randn(*lead, output.n_targets, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+@pytest.mark.parametrize("decision_layers", [0, 1, 2, 3])
+@pytest.mark.parametrize("leaf_layers", [0, 1, 3])
+@pytest.mark.parametrize("share", ["node", "layer"])
+def test_shapes_and_distributions(structure, decision_layers, leaf_layers, share):
+    tree = build(structure, decision_layers=decision_layers, leaf_layers=leaf_layers, share=share, members=2)
+    x = torch.randn(7, 4, dtype=torch.float64)
+    for selection in ("multi", "single"):
+        p = tree.predict(x, selection)
+        assert p.shape == (2, 7, 3)
+        assert (p >= 0).all()
+        torch.testing.assert_close(p.sum(-1), torch.ones_like(p.sum(-1)))
+    assert [a.shape[-1] for a in tree.arrivals(x)] == list(structure.widths)
+    torch.testing.assert_close(tree.arrivals(x)[-1], tree(x).arrival)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES[1:], ids=str)
+@pytest.mark.parametrize("decision_layers", [1, 2, 3])
+@pytest.mark.parametrize("share", ["node", "layer"])
+def test_decisions_are_what_a_loop_over_nodes_gives(structure, decision_layers, share):
+    """Each node's logits come from a perceptron of its own (or of its layer)."""
+    tree = build(structure, decision_layers=decision_layers, share=share, members=2)
+    x = torch.randn(6, 4, dtype=torch.float64)
+    mlp = tree.decision.mlp
+    logits = tree.decision(x)
+    per_node = [n for d in range(structure.depth) for n in structure.n_children(d) if n > 1]
+    sizes = [1 if n == 2 else n for n in per_node] if share == "node" else structure.layer_logits
+    for member in range(2):
+        first = 0
+        for group, size in enumerate(sizes):
+            h = x
+            for layer, (weight, bias) in enumerate(zip(mlp.weights, mlp.biases, strict=True)):
+                w, b = weight[member], bias[member]
+                if layer == decision_layers - 1:
+                    w, b = w[first : first + size], b[first : first + size]
+                elif layer == 0:
+                    w, b = w[group * 5 : group * 5 + 5], b[group * 5 : group * 5 + 5]
+                else:
+                    w, b = w[group], b[group]
+                h = F.linear(h if layer == 0 else F.elu(h), w, b)
+            torch.testing.assert_close(logits[member, :, first : first + size], h)
+            first += size
+        assert first == structure.n_logits
+
+
+@pytest.mark.parametrize("leaf_layers", [0, 1, 2])
+@pytest.mark.parametrize("output", [Classes(3), Values(2), Gaussian(2)], ids=str)
+@pytest.mark.parametrize("own_input", [False, True])
+def test_a_member_of_a_fleet_is_the_tree_alone(leaf_layers, output, own_input):
+    settings = {"leaf_layers": leaf_layers, "decision_layers": 2, "temperature": "learned"}
+    fleet = build(output=output, members=8, **settings)
+    x = torch.randn(*([8] if own_input else []), 9, 4, dtype=torch.float64)
+    y = target_of(output, *([8] if own_input else []), 9)
+    loss = losses.expected(fleet(x), y, output)
+    loss.sum().backward()
+    for member in range(8):
+        alone = build(output=output, **settings)
+        alone.load_state_dict({name: value[member : member + 1] for name, value in fleet.state_dict().items()})
+        own_x, own_y = (x[member], y[member]) if own_input else (x, y)
+        own_loss = losses.expected(alone(own_x), own_y, output)
+        own_loss.sum().backward()
+        torch.testing.assert_close(own_loss[0], loss[member], rtol=0, atol=1e-10)
+        torch.testing.assert_close(alone.predict(own_x)[0], fleet.predict(x)[member], rtol=0, atol=1e-10)
+        for (_, mine), (_, theirs) in zip(alone.named_parameters(), fleet.named_parameters(), strict=True):
+            torch.testing.assert_close(mine.grad[0], theirs.grad[member], rtol=0, atol=1e-10)
+
+
+def test_generators_make_members_independent_of_their_neighbours():
+    def draw(*seeds):
+        tree = build(members=len(seeds), leaf_layers=2)
+        tree.reset_parameters([torch.Generator().manual_seed(seed) for seed in seeds])
+        return dict(tree.named_parameters())
+
+    fleet, alone = draw(1, 2, 3), draw(2)
+    for name, value in alone.items():
+        torch.testing.assert_close(value[0], fleet[name][1], rtol=0, atol=0)
+        assert not torch.equal(value[0], fleet[name][0])
+
+
+@given(structures(), st.integers(0, 2**32 - 1), st.sampled_from([0, 1]))
+def test_multi_leaf_predictions_are_distributions(structure, seed, leaf_layers):
+    torch.manual_seed(seed)
+    tree = build(structure, leaf_layers=leaf_layers)
+    p = tree.predict(10 * torch.randn(5, 4, dtype=torch.float64))
+    assert (p >= 0).all()
+    torch.testing.assert_close(p.sum(-1), torch.ones_like(p.sum(-1)))
+
+
+@pytest.mark.parametrize("window", [2, 3])
+def test_without_decisions_it_is_the_mean_of_the_leaves(window):
+    tree = build(Structure(2, window), decision_layers=0)
+    x = torch.randn(5, 4, dtype=torch.float64)
+    torch.testing.assert_close(tree.predict(x), tree.output.mean(tree.leaf(x)).mean(2))
+
+
+def test_depth_0_is_the_leaf_alone():
+    tree = build(Structure(0), leaf_layers=1)
+    x = torch.randn(5, 4, dtype=torch.float64)
+    weight, bias = tree.leaf.mlp.weights[0][0], tree.leaf.mlp.biases[0][0]
+    want = F.softmax(F.linear(x, weight, bias), dim=-1)
+    for selection in ("multi", "single"):
+        torch.testing.assert_close(tree.predict(x, selection)[0], want)
+
+
+def test_single_selection_takes_the_leaf_of_the_largest_arrival():
+    for leaf_layers in (0, 1):
+        tree = build(leaf_layers=leaf_layers, members=2)
+        x = torch.randn(6, 4, dtype=torch.float64)
+        arrival, numbers = tree(x)
+        values = tree.output.mean(numbers).expand(2, 6, 8, 3)
+        p = tree.predict(x, "single")
+        for m in range(2):
+            for b in range(6):
+                torch.testing.assert_close(p[m, b], values[m, b, arrival[m, b].argmax()])
+    with pytest.raises(ValueError, match="selection='both'"):
+        combine(arrival, values, "both")
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("structure", STRUCTURES[1:], ids=str)
+def test_activations(name, structure):
+    branching = Branching(structure, name)
+    logits = torch.randn(1, 4, structure.n_logits, dtype=torch.float64, requires_grad=True)
+    arrivals = branching.arrivals(logits)
+    for p in arrivals:
+        assert (p >= 0).all()
+        torch.testing.assert_close(p.sum(-1), torch.ones_like(p.sum(-1)))
+    torch.testing.assert_close(branching(logits), arrivals[-1])
+    assert torch.autograd.gradcheck(branching, logits)
+    for value in (0.0, 1e4, -1e4):
+        extreme = torch.full((1, 2, structure.n_logits), value, requires_grad=True)
+        p = branching(extreme)
+        p.square().sum().backward()
+        assert torch.isfinite(p).all()
+        assert torch.isfinite(extreme.grad).all()
+    even = branching.probabilities(torch.zeros(1, 1, structure.n_logits, dtype=torch.float64))
+    for fan in structure.fans:
+        torch.testing.assert_close(
+            even[0, 0, fan.branches], torch.full_like(even[0, 0, fan.branches], 1 / fan.n_children)
+        )
+
+
+def test_temperature():
+    structure = Structure(2, 3, 2)
+    logits = torch.randn(2, 4, structure.n_logits)
+    torch.testing.assert_close(Branching(structure, temperature=2)(logits), Branching(structure)(logits / 2))
+    learned = Branching(structure, temperature="learned", members=2)
+    torch.testing.assert_close(learned(logits), Branching(structure)(logits))
+    assert learned.log_scale.shape == (2, structure.n_decisions)
+    nn.init.constant_(learned.log_scale, 1.0)
+    torch.testing.assert_close(learned(logits), Branching(structure)(logits * torch.e))
+
+
+def test_a_decision_and_a_leaf_of_your_own():
+    class Axis(nn.Module):
+        def __init__(self, structure, n_features, members):
+            super().__init__()
+            self.threshold = nn.Parameter(torch.zeros(members, 1, structure.n_logits))
+
+        def forward(self, x):
+            return x[..., :1] - self.threshold
+
+    tree = Tree.build(Structure(2), 4, Classes(3), decision=Axis, members=2)
+    assert tree.predict(torch.randn(5, 4)).shape == (2, 5, 3)
+
+
+def test_dropout_acts_in_training_only():
+    tree = build(decision_layers=2, leaf_layers=2, dropout=0.5)
+    x = torch.randn(5, 4, dtype=torch.float64)
+    assert not torch.equal(tree.predict(x), tree.predict(x))
+    tree.eval()
+    assert torch.equal(tree.predict(x), tree.predict(x))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: build(decision_layers=-1), "decision_layers must be at least 0, however: decision_layers=-1"),
+        (lambda: build(leaf_layers=-1), "leaf_layers=-1"),
+        (lambda: build(members=0), "members=0"),
+        (lambda: build(dropout=1.0), "dropout=1.0"),
+        (lambda: build(leaf_layers=2, hidden=0), "hidden=0"),
+        (lambda: build(share="tree", decision_layers=2), "share='tree'"),
+        (lambda: build(temperature=0), "temperature=0"),
+        (lambda: build(temperature="warm"), "temperature='warm'"),
+        (lambda: build(branching="hardmax"), "softmax, sigsoftmax, .* activation='hardmax'"),
+        (lambda: Classes(0), "n_targets=0"),
+        (lambda: build()(torch.zeros(5, 3)), r"input must be \(batch, 4\).* shape=\(5, 3\)"),
+        (lambda: build(members=2)(torch.zeros(3, 5, 4)), r"\(2, batch, 4\).* shape=\(3, 5, 4\)"),
+    ],
+)
+def test_bad_input_names_the_value(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

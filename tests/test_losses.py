@@ -1,0 +1,198 @@
+import pytest
+import torch
+from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from tartree import Structure, losses
+from tartree.nn import Classes, Gaussian, Tree, Values
+
+from .conftest import IRREGULAR
+from .nn.test_tree import build, target_of
+
+OUTPUTS = [Classes(3), Values(2), Gaussian(2)]
+
+
+def costs_by_hand(output, numbers, target):
+    """(members, batch, leaves), each entry by a textbook formula."""
+    members, _, leaves, _ = numbers.shape
+    batch = target.shape[0]
+    result = torch.empty(members, batch, leaves, dtype=torch.float64)
+    for m in range(members):
+        for b in range(batch):
+            for u in range(leaves):
+                own = numbers[m, b if numbers.shape[1] > 1 else 0, u]
+                if isinstance(output, Classes):
+                    result[m, b, u] = F.cross_entropy(own[None], target[b, None])
+                elif isinstance(output, Values):
+                    result[m, b, u] = ((own - target[b]) ** 2).sum() / 2
+                else:
+                    mean, spread = output.parameters(own)
+                    result[m, b, u] = -torch.distributions.Normal(mean, spread).log_prob(target[b]).sum()
+    return result
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=str)
+@pytest.mark.parametrize("leaf_layers", [0, 1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_losses_by_hand(output, leaf_layers, weighted):
+    tree = build(Structure(2, 3, 2), output, leaf_layers=leaf_layers, members=2)
+    x = torch.randn(5, 4, dtype=torch.float64)
+    y = target_of(output, 5)
+    leaves = tree(x)
+    weight = torch.rand(5, dtype=torch.float64) if weighted else None
+    share = weight / weight.sum() if weighted else torch.full((5,), 0.2, dtype=torch.float64)
+    cost = costs_by_hand(output, leaves.numbers, y)
+    torch.testing.assert_close(output.cost(leaves.numbers, y), cost)
+    p = leaves.arrival
+    want = ((p * cost).sum(-1) * share).sum(-1)
+    torch.testing.assert_close(losses.expected(leaves, y, output, weight), want)
+    want = (-(p * (-cost).exp()).sum(-1).log() * share).sum(-1)
+    torch.testing.assert_close(losses.mixture(leaves, y, output, weight), want)
+    want = (torch.take_along_dim(cost, p.argmax(-1, keepdim=True), -1).squeeze(-1) * share).sum(-1)
+    torch.testing.assert_close(losses.selected(leaves, y, output, weight), want)
+    assert (losses.mixture(leaves, y, output, weight) <= losses.expected(leaves, y, output, weight) + 1e-12).all()
+
+
+@pytest.mark.parametrize("output", OUTPUTS, ids=str)
+@pytest.mark.parametrize("loss", [losses.expected, losses.mixture])
+@pytest.mark.parametrize("leaf_layers", [0, 1])
+def test_gradcheck(output, loss, leaf_layers):
+    tree = build(Structure(2), output, leaf_layers=leaf_layers)
+    x, y = torch.randn(3, 4, dtype=torch.float64), target_of(output, 3)
+
+    def run(*parameters):
+        named = dict(zip(dict(tree.named_parameters()), parameters, strict=True))
+        return loss(torch.func.functional_call(tree, named, (x,)), y, output)
+
+    assert torch.autograd.gradcheck(run, tuple(tree.parameters()))
+
+
+def test_own_targets_and_weights_of_members():
+    output = Classes(3)
+    for leaf_layers in (0, 1):
+        tree = build(output=output, leaf_layers=leaf_layers, members=2)
+        x, y = torch.randn(2, 5, 4, dtype=torch.float64), torch.randint(3, (2, 5))
+        weight = torch.rand(2, 5, dtype=torch.float64)
+        for loss in (losses.expected, losses.mixture, losses.selected):
+            together = loss(tree(x), y, output, weight)
+            for m in range(2):
+                leaves = tree(x[m])
+                alone = loss(leaves, y[m], output, weight[m])
+                torch.testing.assert_close(alone[m], together[m])
+
+
+def test_rows_without_weight_do_not_count():
+    output = Classes(3)
+    tree = build(output=output)
+    x, y = torch.randn(6, 4, dtype=torch.float64), torch.randint(3, (6,))
+    weight = torch.tensor([1.0, 1, 1, 0, 0, 0], dtype=torch.float64)
+    torch.testing.assert_close(losses.expected(tree(x), y, output, weight), losses.expected(tree(x[:3]), y[:3], output))
+    nothing = losses.expected(tree(x), y, output, torch.zeros(6, dtype=torch.float64))
+    assert nothing.item() == 0
+
+
+def test_an_empty_batch_costs_nothing():
+    for leaf_layers in (0, 1):
+        tree = build(leaf_layers=leaf_layers)
+        x, y = torch.zeros(0, 4, dtype=torch.float64), torch.zeros(0, dtype=torch.long)
+        for loss in (losses.expected, losses.mixture, losses.selected):
+            assert loss(tree(x), y, tree.output).tolist() == [0.0]
+
+
+def balance_by_hand(arrivals, branching, structure):
+    total, position = 0.0, 0
+    for d in range(structure.depth):
+        for i, n_children in enumerate(structure.n_children(d)):
+            if n_children == 1:
+                continue
+            p = arrivals[d][0, :, i]
+            for _ in range(n_children):
+                alpha = (p * branching[0, :, position]).sum() / p.sum()
+                total -= alpha.log() / n_children / structure.widths[d]
+                position += 1
+    return total
+
+
+@pytest.mark.parametrize("structure", [Structure(3), Structure(2, 3, 2), IRREGULAR["mixed fans"]], ids=str)
+def test_balance_by_hand(structure):
+    tree = build(structure)
+    x = torch.randn(7, 4, dtype=torch.float64)
+    branching = tree.branching.probabilities(tree.decision(x))
+    penalty = losses.balance(tree.arrivals(x), branching, structure)
+    torch.testing.assert_close(penalty[0], balance_by_hand(tree.arrivals(x), branching, structure))
+    penalty.sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in tree.decision.parameters())
+
+
+def test_balance_is_least_for_even_splits():
+    structure = Structure(3)
+    even = Tree.build(structure, 4, Classes(2), decision_layers=0)
+    x = torch.randn(7, 4)
+    least = losses.balance(even.arrivals(x), even.branching.probabilities(even.decision(x)), structure)
+    assert least.item() == pytest.approx(3 * torch.tensor(2.0).log().item())
+    other = Tree.build(structure, 4, Classes(2))
+    assert losses.balance(other.arrivals(x), other.branching.probabilities(other.decision(x)), structure) > least
+
+
+@pytest.mark.parametrize("loss", [losses.expected, losses.mixture])
+@pytest.mark.parametrize("leaf_layers", [0, 1])
+@pytest.mark.parametrize("output", OUTPUTS, ids=str)
+def test_extreme_parameters_stay_finite(loss, leaf_layers, output):
+    tree = Tree.build(Structure(6), 4, output, leaf_layers=leaf_layers)
+    with torch.no_grad():
+        for p in tree.decision.parameters():
+            p.mul_(1e4)
+        for p in tree.leaf.parameters():
+            p.mul_(1e3)
+    y = target_of(output, 32).to(torch.float32) if not isinstance(output, Classes) else target_of(output, 32)
+    value = loss(tree(torch.randn(32, 4)), y, output)
+    value.sum().backward()
+    assert torch.isfinite(value).all()
+    assert all(torch.isfinite(p.grad).all() for p in tree.parameters())
+    branching = tree.branching.probabilities(tree.decision(torch.randn(32, 4)))
+    assert torch.isfinite(losses.balance(tree.arrivals(torch.randn(32, 4)), branching, tree.structure)).all()
+
+
+def test_half_precision_stays_finite():
+    tree = Tree.build(Structure(6), 4, Classes(3), leaf_layers=1).to(torch.bfloat16)
+    value = losses.expected(tree(torch.randn(32, 4).to(torch.bfloat16)), torch.randint(3, (32,)), tree.output)
+    value.sum().backward()
+    assert torch.isfinite(value).all()
+    assert all(torch.isfinite(p.grad).all() for p in tree.parameters())
+
+
+class LargestTensor(TorchDispatchMode):
+    """Remembers the most elements that any result of an operation had."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in torch.utils._pytree.tree_leaves(result):
+            if isinstance(tensor, torch.Tensor):
+                self.elements = max(self.elements, tensor.numel())
+        return result
+
+
+@pytest.mark.parametrize("loss", [losses.expected, losses.mixture, losses.selected])
+def test_constant_leaves_are_not_expanded(loss):
+    batch, classes = 64, 50
+    tree = Tree.build(Structure(6), 4, Classes(classes), leaf_layers=0)
+    x, y = torch.randn(batch, 4), torch.randint(classes, (batch,))
+    with LargestTensor() as largest:
+        value = loss(tree(x), y, tree.output).sum()
+        if loss is not losses.selected:
+            value.backward()
+        tree.predict(x)
+        tree.predict(x, "single")
+    assert largest.elements <= batch * max(2 * 64, classes)
+
+
+def test_wrong_weight_shape():
+    tree = build()
+    with pytest.raises(ValueError, match=r"weight must be \(5,\) or \(1, 5\), however: shape=\(4,\)"):
+        losses.expected(
+            tree(torch.zeros(5, 4, dtype=torch.float64)), torch.zeros(5, dtype=torch.long), tree.output, torch.ones(4)
+        )
