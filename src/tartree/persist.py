@@ -1,0 +1,231 @@
+"""Model files: one safetensors file that holds arrays and a JSON document, written whole or not at all.
+
+Layout of a file, which any safetensors reader opens::
+
+    8 bytes      length of the header, little-endian
+    header       JSON: dtype, shape and place of each array, and under "__metadata__" four texts:
+                     format    "tartree"
+                     version   "1"
+                     document  JSON: whatever is not an array
+                     checksum  SHA-256 of version, document and every array's name, dtype, shape and bytes
+    the rest     the arrays, little-endian, one after the other up to the last byte
+
+Nothing in a file is ever executed: it holds numbers and text, and reading it is parsing and checking. The checksum
+finds damage, not malice: who can write a file can write its checksum too. To know who wrote it, sign the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import math
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable, Mapping
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, deserialize
+from safetensors.numpy import save
+
+FORMAT = "tartree"
+FORMAT_VERSION = 1
+
+_HEADER_LIMIT = 100_000_000  # bytes; that of safetensors itself
+_DTYPES = {"BOOL": "|b1", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
+_DTYPES |= {
+    "I8": "|i1",
+    "I16": "<i2",
+    "I32": "<i4",
+    "I64": "<i8",
+    "U8": "|u1",
+    "U16": "<u2",
+    "U32": "<u4",
+    "U64": "<u8",
+}
+
+
+class ModelFileError(ValueError):
+    """A file that is not a whole and sound model of this or an earlier format; the message says which."""
+
+
+def write(path: str | bytes | os.PathLike[Any], document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a document and arrays to one file, which appears whole or, if anything fails, stays as it was.
+
+    The document is JSON data that reads back as it is: dicts with text keys, lists, text, finite numbers, booleans and
+    None. Arrays have any shape and a boolean, integer or float dtype. The same content gives the same bytes.
+
+    Examples
+    --------
+    >>> write("model.tart", {"classes": ["no", "yes"]}, {"weight": np.ones((2, 3))})  # doctest: +SKIP
+    >>> document, arrays = read("model.tart")  # doctest: +SKIP
+    """
+    _replace(os.fsdecode(path), _encode(document, arrays))
+
+
+def read(path: str | bytes | os.PathLike[Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Read what `write` wrote, bit for bit, or raise `ModelFileError`; the arrays are the caller's own."""
+    path = os.fsdecode(path)
+    with open(path, "rb") as file:
+        try:
+            return _decode(file)
+        except ModelFileError as error:
+            raise ModelFileError(f"{path!r} {error}") from error.__cause__
+
+
+def _encode(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, ...]:
+    text = json.dumps(document, allow_nan=False, separators=(",", ":"))
+    if not isinstance(document, dict) or _parse(text) != document:
+        raise TypeError("a document must be a dict of JSON data that reads back as it is: text keys, lists, no tuples")
+    plain = {name: _little_endian(name, array) for name, array in arrays.items()}
+    version = str(FORMAT_VERSION)
+    metadata = {"format": FORMAT, "version": version, "document": text, "checksum": _checksum(version, text, plain)}
+    # The library writes metadata in random order: it is added here, so that the same model gives the same bytes.
+    body = memoryview(save(plain))
+    start = 8 + int.from_bytes(body[:8], "little")
+    entries = json.loads(bytes(body[8:start]))
+    header = json.dumps({"__metadata__": metadata, **entries}, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)  # the arrays start at a multiple of 8 bytes
+    if len(header) > _HEADER_LIMIT:
+        raise ValueError(f"a document must take less than {_HEADER_LIMIT} bytes as JSON, however: {len(header)} bytes")
+    return len(header).to_bytes(8, "little"), header, bytes(body[start:])
+
+
+def _little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    if name == "__metadata__":
+        raise ValueError("an array must not be named __metadata__, which safetensors keeps for itself")
+    if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("<").str not in _DTYPES.values():
+        came = getattr(array, "dtype", type(array).__name__)
+        raise TypeError(f"arrays must be of numpy, with a boolean, integer or float dtype, however: {name!r} is {came}")
+    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
+
+
+def _checksum(version: str, document: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    names = sorted(arrays)
+    shapes = [(name, arrays[name].dtype.newbyteorder("<").str, arrays[name].shape) for name in names]
+    digest = hashlib.sha256(json.dumps([version, document, shapes]).encode())
+    for name in names:
+        digest.update(arrays[name].reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _replace(path: str, content: Iterable[bytes]) -> None:
+    """Put a new file in place of an old one in a single step, or leave everything as it was."""
+    target = os.path.realpath(path)  # a link stays, and the file it points to is replaced
+    temporary = os.path.join(os.path.dirname(target), f".tartree-{secrets.token_hex(8)}.tmp")
+    try:
+        mode = _mode_of(target)
+        with open(
+            temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else mode)
+        ) as f:
+            if mode is not None:  # the mode given above is less the umask
+                os.chmod(temporary, mode)
+            f.writelines(content)
+            f.flush()
+            os.fsync(f.fileno())  # else a crash may keep the new name and lose the new content
+        os.replace(temporary, target)
+    except BaseException as error:  # an interrupt too must leave nothing behind
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        if isinstance(error, OSError):  # name the file that was asked for, not the temporary one
+            raise OSError(error.errno, error.strerror, path) from error
+        raise
+
+
+def _mode_of(target: str) -> int | None:
+    """Permissions of the file to be replaced; None if there is none yet."""
+    try:
+        mode = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(mode):  # renaming onto a device or a pipe would remove it
+        raise OSError(errno.EINVAL, "Not a regular file")
+    if not os.access(target, os.W_OK):  # renaming asks the folder only, but a read-only file is meant to stay
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return stat.S_IMODE(mode)
+
+
+def _decode(file: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    start, metadata = _read_header(file)
+    try:
+        views = _views(deserialize(start + file.read()))  # type: ignore[no-untyped-call]
+    except (SafetensorError, KeyError, ValueError, OverflowError) as error:
+        raise ModelFileError("is damaged: its arrays do not fill it exactly; it was cut short or changed") from error
+    if metadata["checksum"] != _checksum(metadata["version"], metadata["document"], views):
+        raise ModelFileError("is damaged: its checksum does not match its content")
+    document = _parse_or_raise(metadata["document"], "document")
+    return document, {name: views[name].astype(views[name].dtype.newbyteorder("=")) for name in sorted(views)}
+
+
+def _read_header(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
+    """The bytes before the arrays, and the four texts in them; the arrays' places are left to the library."""
+    start = file.read(9)
+    if not start:
+        raise ModelFileError("is not a tartree model: it is empty")
+    length = int.from_bytes(start[:8], "little")
+    if start[8:] != b"{" or not 2 <= length <= _HEADER_LIMIT:
+        raise ModelFileError("is not a tartree model: it does not begin as a safetensors file does")
+    start += file.read(length - 1)
+    if len(start) < 8 + length:
+        raise ModelFileError(f"is damaged: it ends within its header, {len(start)} bytes of {8 + length}")
+    header = _parse_or_raise(start[8:], "header")
+    metadata = header.get("__metadata__")
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+        raise ModelFileError("is not a tartree model: it is a safetensors file of another kind")
+    version = metadata.get("version")
+    newer = isinstance(version, str) and re.fullmatch("[1-9][0-9]{0,8}", version) and int(version) > FORMAT_VERSION
+    if newer:  # first of all, for a newer format may differ in everything below
+        raise ModelFileError(
+            f"was written by a newer tartree (format {version}); this one reads up to {FORMAT_VERSION}: "
+            "upgrade with pip install -U tartree"
+        )
+    if version != str(FORMAT_VERSION):
+        raise ModelFileError("is damaged: it has no version that was ever used")
+    if missing := {"document", "checksum"} - set(metadata):
+        raise ModelFileError(f"is damaged: it has no {' and no '.join(sorted(missing))}")
+    if len(metadata) != 4 or not all(isinstance(value, str) for value in metadata.values()):
+        raise ModelFileError("is damaged: its metadata must be four texts: format, version, document, checksum")
+    return start, metadata
+
+
+def _views(tensors: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, NDArray[Any]]:
+    return {
+        name: np.frombuffer(tensor["data"], _DTYPES[tensor["dtype"]]).reshape(tensor["shape"])
+        for name, tensor in tensors
+    }
+
+
+def _parse_or_raise(text: str | bytes, what: str) -> dict[str, Any]:
+    try:
+        parsed = _parse(text.decode() if isinstance(text, bytes) else text)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"is damaged: its {what} is not valid JSON ({error})") from error
+    if not isinstance(parsed, dict):
+        raise ModelFileError(f"is damaged: its {what} must be a JSON object")
+    return parsed
+
+
+def _parse(text: str) -> Any:
+    """Parse JSON by the letter: no key twice and no number that is not finite, both of which Python lets pass."""
+    return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    parsed = dict(pairs)
+    if len(parsed) < len(pairs):
+        raise ValueError("a key occurs twice")
+    return parsed
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is not finite")
+    return number

@@ -1,0 +1,327 @@
+"""`TableEncoder`: a mixed table as a float32 matrix, with names and units to read it back."""
+
+import difflib
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from tartree.table.columns import Column, Constant, Feature, fit_column
+from tartree.table.reading import Table, read_table
+from tartree.table.state import FORMAT, Arrays, Fields, knots_key, read_column, refuse, write_column
+
+NUMERIC = ("standard", "quantile")
+PARAMETERS = ("numeric", "n_quantiles", "max_levels", "min_count")
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Encode a mixed table as a float32 matrix without gaps, and read it back in original names and units.
+
+    It takes pandas, polars and Arrow tables and all others that narwhals knows, arrays, sparse matrices and lists of
+    rows, and decides column by column:
+
+    - Numbers are standardised, or mapped to a normal distribution. Gaps become the median, and where `fit` saw gaps a
+      feature marks them. A standardised value is kept within a million standard deviations of the mean.
+    - Dates, datetimes, durations and times of day are numbers in seconds; dates and datetimes count from 1970, in UTC.
+    - Booleans are one feature, 1 where true. Gaps are a feature where `fit` saw some, and the more frequent value
+      where it saw none.
+    - Strings and categories have one feature per level. Rare levels share one feature, gaps have one where `fit` saw
+      some. A level that `fit` did not see, or a gap where it saw none, counts as rare; where nothing was rare it is
+      none of the known levels, and all features are 0.
+    - A column with one value or without any, and a column of texts that are all rare, such as an identifier, has no
+      feature.
+
+    A sparse matrix is read column by column, and is taken if it fits into 4 GiB once dense.
+    Infinities, complex numbers, nested columns and repeated column names are errors that name the column.
+
+    Parameters
+    ----------
+    numeric : {"standard", "quantile"}, default="standard"
+        How numbers are scaled: to mean 0 and standard deviation 1, or by a rising, piecewise linear map to a standard
+        normal distribution. The map goes on linearly for one more range on either side of the values seen, and is
+        constant beyond.
+    n_quantiles : int, default=256
+        The most knots of that map.
+    max_levels : int, default=32
+        The most levels of a column that have a feature of their own, the most frequent first.
+    min_count : int, default=2
+        Levels seen less often are rare.
+
+    Attributes
+    ----------
+    columns_ : list of Numeric, Boolean, Category or Constant
+        What was learnt about each column.
+    features_ : list of Feature
+        What each output feature says: source column, kind, level, unit, scaling.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if all of them are strings.
+
+    Examples
+    --------
+    >>> from tartree.table import TableEncoder
+    >>> rows = [[35, "red"], [41, "blue"], [None, "red"], [52, "blue"]]
+    >>> encoder = TableEncoder().fit(rows)
+    >>> list(encoder.get_feature_names_out())
+    ['x0', 'x0=(missing)', 'x1=blue', 'x1=red']
+    >>> encoder.transform([[41, "green"]])[0, 1:].tolist()
+    [0.0, 0.0, 0.0]
+    >>> round(encoder.inverse_value(0, 0.0), 2)
+    42.67
+    """
+
+    def __init__(
+        self, *, numeric: str = "standard", n_quantiles: int = 256, max_levels: int = 32, min_count: int = 2
+    ) -> None:
+        self.numeric = numeric
+        self.n_quantiles = n_quantiles
+        self.max_levels = max_levels
+        self.min_count = min_count
+
+    def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn how each column is encoded; `y` is ignored.
+
+        Rows without weight are not looked at. Means, spreads, medians and quantiles of numbers are weighted; levels are
+        counted by rows.
+        """
+        self._check_parameters()
+        table = read_table(X)
+        for found, what in ((table.n_rows, "sample"), (table.n_columns, "feature")):
+            if not found:
+                raise ValueError(
+                    f"Found array with 0 {what}(s) (shape=({table.n_rows}, {table.n_columns})) "
+                    "while a minimum of 1 is required."
+                )
+        names = _string_names(table)
+        weights, rows = None, None
+        if sample_weight is not None:
+            weights = np.asarray(sample_weight, dtype=np.float64)
+            if weights.shape != (table.n_rows,) or not np.isfinite(weights).all():
+                raise ValueError(f"sample_weight must be {table.n_rows} finite numbers, however: shape={weights.shape}")
+            if not (weights > 0).any():
+                raise ValueError("sample_weight must not be zero for every row, however: no weight is positive")
+            rows = np.flatnonzero(weights > 0)
+            weights = weights[rows]
+        n_quantiles = self.n_quantiles if self.numeric == "quantile" else None
+        columns = [
+            fit_column(
+                table.read(index) if rows is None or len(rows) == table.n_rows else table.read(index).take(rows),
+                n_quantiles=n_quantiles,
+                max_levels=self.max_levels,
+                min_count=self.min_count,
+                weights=weights,
+            )
+            for index in range(table.n_columns)
+        ]
+        self._set_fitted(columns, names)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Encode a table with the columns of `fit`.
+
+        Returns
+        -------
+        ndarray of float32, (rows, features)
+        """
+        check_is_fitted(self, "columns_")
+        table = read_table(X)
+        self._check_columns(table)
+        encoded = np.zeros((table.n_rows, len(self.features_)), dtype=np.float32)  # (rows, features)
+        if table.n_rows:
+            for index, (column, here) in enumerate(zip(self.columns_, self._slices(), strict=True)):
+                if not isinstance(column, Constant):
+                    column.encode(table.read(index), encoded[:, here])
+        return encoded
+
+    def inverse_transform(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        """Encoded rows in original units, as a dict of columns.
+
+        Numbers are float64 with NaN for gaps; dates and times are ISO text, durations seconds; levels are objects,
+        with None for gaps and "(other)" for rare and unseen levels. Imputed gaps that have no feature come back as
+        what they were filled with.
+        """
+        check_is_fitted(self, "columns_")
+        encoded = np.asarray(X, dtype=np.float64)  # (rows, features)
+        if encoded.ndim != 2 or encoded.shape[1] != len(self.features_):
+            raise ValueError(
+                f"X must have the shape (rows, {len(self.features_)}), however: {encoded.shape}; "
+                "give what transform returned"
+            )
+        names = self._column_names()
+        slices = self._slices()
+        return {
+            name: column.decode(encoded[:, here])
+            for name, column, here in zip(names, self.columns_, slices, strict=True)
+        }
+
+    def inverse_value(self, feature: int, encoded: float) -> float | str | bool:
+        """One encoded value of an output feature, such as a threshold, in original units.
+
+        A number for numbers and durations, ISO text for dates and times, a bool for a level, a rare level or a gap.
+        """
+        check_is_fitted(self, "features_")
+        if not -len(self.features_) <= feature < len(self.features_):
+            raise ValueError(f"feature must be below {len(self.features_)}, however: feature={feature}; see features_")
+        return self.features_[feature].original(encoded)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
+        """Names of the output features: "age", "age=(missing)", "colour=red", "colour=(other)"."""
+        check_is_fitted(self, "features_")
+        features = self.features_
+        if input_features is not None:
+            given = np.asarray(input_features, dtype=object)
+            if hasattr(self, "feature_names_in_") and not np.array_equal(self.feature_names_in_, given):
+                raise ValueError("input_features is not equal to feature_names_in_")
+            if len(given) != self.n_features_in_:
+                raise ValueError(
+                    f"input_features should have length equal to number of features ({self.n_features_in_}), "
+                    f"got {len(given)}"
+                )
+            features = _describe(self.columns_, [str(name) for name in given])
+        taken: Counter[str] = Counter()
+        names = np.empty(len(features), dtype=object)
+        for place, feature in enumerate(features):
+            name = feature.label
+            while name in taken:  # a column may be called like a level of another one
+                taken[feature.label] += 1
+                name = f"{feature.label} ({taken[feature.label]})"
+            taken[name] += 1
+            names[place] = name
+        return names
+
+    def get_state(self) -> tuple[dict[str, Any], Arrays]:
+        """All that was given and learnt, as a dict that JSON can hold and named arrays; see `from_state`."""
+        check_is_fitted(self, "columns_")
+        arrays: Arrays = {}
+        columns = [write_column(column, index, arrays) for index, column in enumerate(self.columns_)]
+        names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+        parameters = {name: getattr(self, name) for name in PARAMETERS}
+        parameters = {name: int(value) if isinstance(value, Integral) else value for name, value in parameters.items()}
+        return {"format": FORMAT, "parameters": parameters, "feature_names_in": names, "columns": columns}, arrays
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """A fitted encoder from what `get_state` gave; ValueError on anything that is not such a state."""
+        fields = Fields(state, {"format", "parameters", "feature_names_in", "columns"})
+        if not isinstance(arrays, Mapping):
+            refuse("a dict of arrays", arrays)
+        if type(state["format"]) is not int or state["format"] != FORMAT:
+            refuse(f"the format {FORMAT}", state["format"])
+        parameters = Fields(fields.state["parameters"], set(PARAMETERS)).state
+        encoder = cls(**parameters)
+        encoder._check_parameters()
+        found = state["columns"]
+        if not isinstance(found, list) or not found:
+            refuse("a list of columns", found)
+        columns = [read_column(column, index, arrays) for index, column in enumerate(found)]
+        used = {knots_key(index) for index, column in enumerate(found) if column.get("knots")}
+        if set(arrays) != used:
+            refuse(f"the arrays {sorted(used)}", sorted(map(str, arrays)))
+        names = state["feature_names_in"]
+        if names is not None:
+            if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+                refuse("column names that are strings", names)
+            if len(names) != len(columns) or len(set(names)) < len(names):
+                refuse(f"{len(columns)} different column names", names)
+        encoder._set_fitted(columns, names)
+        return encoder
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.numeric, str) or self.numeric not in NUMERIC:
+            raise ValueError(f"numeric must be 'standard' or 'quantile', however: numeric={self.numeric!r}")
+        for name, least in (("n_quantiles", 2), ("max_levels", 1), ("min_count", 1)):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+                raise ValueError(f"{name} must be an integer of at least {least}, however: {name}={value!r}")
+
+    def _set_fitted(self, columns: list[Column], names: list[str] | None) -> None:
+        self.columns_ = columns
+        self.n_features_in_ = len(columns)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.features_ = _describe(columns, self._column_names())
+
+    def _column_names(self) -> list[str]:
+        if hasattr(self, "feature_names_in_"):
+            return [str(name) for name in self.feature_names_in_]
+        return [f"x{index}" for index in range(self.n_features_in_)]
+
+    def _slices(self) -> list[slice]:
+        """The output features of each column."""
+        counts = Counter(feature.column for feature in self.features_)
+        ends = np.cumsum([counts[index] for index in range(self.n_features_in_)]).tolist()
+        return [slice(end - counts[index], end) for index, end in enumerate(ends)]
+
+    def _check_columns(self, table: Table) -> None:
+        """Compare names and number of columns with those of fit, in scikit-learn's words."""
+        fitted = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+        names = _string_names(table)
+        own = type(self).__name__
+        if fitted is None and names is not None:
+            warnings.warn(f"X has feature names, but {own} was fitted without feature names", stacklevel=3)
+        elif fitted is not None and names is None:
+            warnings.warn(f"X does not have valid feature names, but {own} was fitted with feature names", stacklevel=3)
+        elif fitted != names and fitted is not None and names is not None:
+            raise ValueError(_mismatch(fitted, names))
+        if table.n_columns != self.n_features_in_:
+            raise ValueError(
+                f"X has {table.n_columns} features, but {own} is expecting {self.n_features_in_} features as input."
+            )
+
+
+def _describe(columns: list[Column], names: list[str]) -> list[Feature]:
+    pairs = zip(columns, names, strict=True)
+    return [feature for index, (column, name) in enumerate(pairs) for feature in column.features(index, name)]
+
+
+def _string_names(table: Table) -> list[str] | None:
+    """The column names if they are strings, None if none is; a mixture is an error, as in scikit-learn."""
+    if not table.names:
+        return None
+    strings = [name for name in table.names if type(name) is str]
+    if strings and len(strings) < len(table.names):
+        types = sorted({type(name).__qualname__ for name in table.names})
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your input has "
+            f"{types} as feature name / column name types; rename the columns to strings"
+        )
+    return strings or None
+
+
+def _mismatch(fitted: list[str], names: list[str]) -> str:
+    message = "The feature names should match those that were passed during fit.\n"
+    unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
+    if unseen:
+        message += "Feature names unseen at fit time:\n" + _listed(unseen)
+    if missing:
+        message += "Feature names seen at fit time, yet now missing:\n" + _listed(missing)
+    if not unseen and not missing:
+        return (
+            message
+            + "Feature names must be in the same order as they were in fit.\nSelect them: X[encoder.feature_names_in_]"
+        )
+    near = {name: difflib.get_close_matches(name, unseen, n=1, cutoff=0.5) for name in missing[:5]}
+    hints = [f"{name!r} may be {matches[0]!r}" for name, matches in near.items() if matches]
+    return message + (f"Rename what was meant: {', '.join(hints)}" if hints else "Add or drop these columns")
+
+
+def _listed(names: list[str]) -> str:
+    return "".join(f"- {name}\n" for name in names[:5]) + ("- ...\n" if len(names) > 5 else "")

@@ -1,0 +1,240 @@
+"""The training loop: one for all trees, all members at once."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tartree import losses
+from tartree.nn import Leaves, Selection, Tree
+from tartree.training.progress import progress_bar
+from tartree.training.recipe import Recipe
+from tartree.training.rows import Batch, Rows
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one pass over the rows gave; arrays have one entry a member."""
+
+    number: int  # from 1
+    epochs: int
+    learning_rate: float
+    loss: NDArray[np.float64]
+    validation_loss: NDArray[np.float64] | None
+    seconds: float  # since the start
+
+
+Callback = Callable[[Epoch], Any]
+
+
+@dataclass
+class History:
+    """What happened in training: a list entry an epoch, and how it ended."""
+
+    epochs: list[Epoch] = field(default_factory=list)
+    interrupted: bool = False
+    best_epoch: NDArray[np.int64] | None = None  # of each member, with early stopping
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        """One quantity over the epochs: "loss" and "validation_loss" are (epochs, members), the others (epochs,)."""
+        return np.array([getattr(epoch, name) for epoch in self.epochs], dtype=np.float64)
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+
+def train(
+    tree: Tree,
+    rows: Rows,
+    recipe: Recipe,
+    *,
+    generator: torch.Generator,
+    validation: Rows | None = None,
+    selection: Selection = "multi",
+    callbacks: Sequence[Callback] = (),
+    verbose: int = 0,
+) -> History:
+    """Train all members of a tree in place.
+
+    Parameters
+    ----------
+    tree : Tree
+    rows : Rows
+        What to learn from. Weights may differ by member, so folds are members with their own zero weights.
+    recipe : Recipe
+    generator : torch.Generator
+        On the CPU: order of rows and jitter.
+    validation : Rows, optional
+        Stop each member early by its loss here, and keep the weights of its best epoch.
+    selection : {"multi", "single"}
+        What the validation loss looks at: the mixture of leaves, or the leaf of the largest arrival.
+    callbacks : sequence of callable
+        Called with each `Epoch`; training ends when one returns True.
+    verbose : int
+        1 shows a progress bar on a terminal.
+
+    Returns
+    -------
+    History
+    """
+    optimizer = _optimizer(tree, recipe)
+    history = History()
+    best = _Best(tree, recipe.patience) if validation is not None else None
+    start = time.perf_counter()
+    was_training = tree.training
+    tree.train()
+    try:
+        with progress_bar(recipe.epochs, verbose) as show:
+            for number in range(1, recipe.epochs + 1):
+                loss = _run_epoch(tree, rows, recipe, optimizer, generator, number - 1)
+                validation_loss = None
+                if best is not None and validation is not None:
+                    validation_loss = _evaluate(tree, validation, selection, recipe.batch_size)
+                    best.update(validation_loss, number)
+                epoch = Epoch(
+                    number,
+                    recipe.epochs,
+                    optimizer.param_groups[0]["lr"],
+                    _array(loss),
+                    None if validation_loss is None else _array(validation_loss),
+                    time.perf_counter() - start,
+                )
+                history.epochs.append(epoch)
+                show(epoch)
+                if not np.isfinite(epoch.loss).all():
+                    raise FloatingPointError(
+                        f"the loss must stay finite, however: it is {epoch.loss} in epoch {number}; "
+                        f"lower learning_rate, now {recipe.learning_rate}"
+                    )
+                if any([callback(epoch) is True for callback in callbacks]) or (best is not None and best.stopped):
+                    break
+    except KeyboardInterrupt:
+        history.interrupted = True
+        kept = "the best" if best is not None else "the last"
+        warnings.warn(
+            f"fit was interrupted after {len(history)} of {recipe.epochs} epochs; {kept} weights so far are kept",
+            UserWarning,
+            stacklevel=2,
+        )
+    if best is not None:
+        best.restore(tree)
+        history.best_epoch = best.epoch.cpu().numpy()
+    tree.train(was_training)
+    return history
+
+
+def _optimizer(tree: Tree, recipe: Recipe) -> torch.optim.Optimizer:
+    decision, leaf = list(tree.decision.parameters()), list(tree.leaf.parameters())
+    own = {id(p) for p in (*decision, *leaf)}
+    groups = [
+        {"params": decision, "weight_decay": recipe.decision_decay},
+        {"params": leaf, "weight_decay": recipe.leaf_decay},
+        {"params": [p for p in tree.parameters() if id(p) not in own], "weight_decay": 0.0},  # temperatures
+    ]
+    groups = [group for group in groups if group["params"]]
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+
+
+def _run_epoch(
+    tree: Tree,
+    rows: Rows,
+    recipe: Recipe,
+    optimizer: torch.optim.Optimizer,
+    generator: torch.Generator,
+    number: int,
+) -> Tensor:
+    """One pass over the rows; the mean loss of each member."""
+    total: Tensor | None = None
+    n_batches = -(-len(rows) // recipe.batch_size)
+    for i, batch in enumerate(_batches(rows, recipe.batch_size, generator)):
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.rate((number + i / n_batches) / recipe.epochs)
+        x = batch.x
+        if recipe.jitter:
+            x = x + recipe.jitter * torch.randn(x.shape, generator=generator).to(x)
+        optimizer.zero_grad()
+        loss = _loss(tree, x, batch, recipe)  # (members,)
+        loss.sum().backward()
+        optimizer.step()
+        part = loss.detach() * (len(x) / len(rows))
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _batches(rows: Rows, size: int, generator: torch.Generator) -> Iterator[Batch]:
+    if len(rows) <= size:
+        yield rows.take(None)
+        return
+    # Batches of equal size (to one), so that the last is not a handful of rows with a whole step to say.
+    n_batches = -(-len(rows) // size)
+    for index in torch.randperm(len(rows), generator=generator).tensor_split(n_batches):
+        yield rows.take(index)
+
+
+def _loss(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:
+    logits = tree.decision(x)
+    leaves = Leaves(tree.branching(logits), tree.leaf(x))
+    function = losses.expected if recipe.loss == "expected" else losses.mixture
+    loss = function(leaves, batch.target, tree.output, batch.weight)
+    if recipe.balance:
+        arrivals, branching = tree.branching.arrivals(logits), tree.branching.probabilities(logits)
+        loss = loss + recipe.balance * losses.balance(arrivals, branching, tree.structure, batch.weight)
+    return loss
+
+
+@torch.no_grad()
+def _evaluate(tree: Tree, rows: Rows, selection: Selection, size: int) -> Tensor:
+    """Loss of each member on other rows, as predictions are made."""
+    tree.eval()
+    function = losses.mixture if selection == "multi" else losses.selected
+    total, weight_sum = torch.zeros(()), torch.zeros(())
+    for index in torch.arange(len(rows)).split(max(size, 4096)):
+        batch = rows.take(index)
+        part = torch.tensor(float(len(index))) if batch.weight is None else batch.weight.sum(-1).cpu()
+        total = total + function(tree(batch.x), batch.target, tree.output, batch.weight).cpu() * part
+        weight_sum = weight_sum + part
+    tree.train()
+    return total / weight_sum
+
+
+class _Best:
+    """The best weights of each member so far, and which members have stopped."""
+
+    def __init__(self, tree: Tree, patience: int) -> None:
+        members = next(tree.parameters()).shape[0]
+        self.patience = patience
+        self.loss = torch.full((members,), torch.inf)
+        self.epoch = torch.zeros(members, dtype=torch.long)
+        self.done = torch.zeros(members, dtype=torch.bool)
+        self.tree = tree
+        self.weights = [p.detach().clone() for p in tree.parameters()]
+
+    def update(self, loss: Tensor, epoch: int) -> None:
+        better = (loss < self.loss) & ~self.done
+        self.loss[better] = loss[better]
+        self.epoch[better] = epoch
+        for kept, now in zip(self.weights, self.tree.parameters(), strict=True):
+            kept[better] = now.detach()[better]
+        self.done |= epoch - self.epoch >= self.patience
+
+    @property
+    def stopped(self) -> bool:
+        return bool(self.done.all())
+
+    @torch.no_grad()
+    def restore(self, tree: Tree) -> None:
+        for kept, now in zip(self.weights, tree.parameters(), strict=True):
+            now.copy_(kept)
+
+
+def _array(x: Tensor) -> NDArray[np.float64]:
+    return x.detach().cpu().double().numpy()

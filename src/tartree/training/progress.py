@@ -1,0 +1,40 @@
+"""A progress bar for training, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tartree.training.loop import Epoch
+
+
+@contextmanager
+def progress_bar(epochs: int, verbose: int) -> Iterator[Callable[[Epoch], None]]:
+    """A function that shows an epoch; without `verbose` it does nothing, and nothing is imported or printed."""
+    if not verbose:
+        yield lambda epoch: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)  # standard output belongs to results
+    with Progress(
+        TextColumn("fit"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("", total=epochs)
+
+        def show(epoch: Epoch) -> None:
+            text = f"loss {epoch.loss.mean():.4f}"
+            if epoch.validation_loss is not None:
+                text += f"  validation {epoch.validation_loss.mean():.4f}"
+            progress.update(task, completed=epoch.number, description=text)
+
+        yield show

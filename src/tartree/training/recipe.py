@@ -1,0 +1,78 @@
+"""Recipe: every number of a training run, in one frozen record."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How trees are trained.
+
+    Parameters
+    ----------
+    epochs : int
+        Passes over the rows.
+    batch_size : int
+        Rows of a step. A table with fewer is one batch, without shuffling.
+    learning_rate : float
+        Of Adam with decoupled weight decay, at the start.
+    schedule : {"cosine", "constant"}
+        Whether the learning rate falls to zero along half a cosine.
+    decision_decay, leaf_decay : float
+        Weight decay of the decision function and of the leaf function.
+    jitter : float
+        Standard deviation of noise added to each encoded input in training, anew in every step; encoded inputs have a
+        standard deviation of 1. It acts as a penalty on steep decisions and leaves.
+    loss : {"expected", "mixture"}
+        Eq. 4 of the paper, the mean cost of the leaves; or the negative log likelihood of their mixture.
+    balance : float
+        Weight of the penalty on nodes that send all rows the same way.
+    patience : int
+        With early stopping, epochs without a better validation loss before a member stops.
+    """
+
+    epochs: int = 200
+    batch_size: int = 1024
+    learning_rate: float = 0.02
+    schedule: Literal["cosine", "constant"] = "cosine"
+    decision_decay: float = 1.0
+    leaf_decay: float = 0.01
+    jitter: float = 0.3
+    loss: Literal["expected", "mixture"] = "expected"
+    balance: float = 0.0
+    patience: int = 30
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "batch_size", "patience"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, however: {name}={value!r}")
+        for name in ("decision_decay", "leaf_decay", "jitter", "balance"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < math.inf:
+                raise ValueError(f"{name} must be a number of at least 0, however: {name}={value!r}")
+        if not isinstance(self.learning_rate, int | float) or not 0 < self.learning_rate < math.inf:
+            raise ValueError(f"learning_rate must be a positive number, however: learning_rate={self.learning_rate!r}")
+        for name, known in (("schedule", ("cosine", "constant")), ("loss", ("expected", "mixture"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, however: {name}={getattr(self, name)!r}")
+
+    def rate(self, progress: float) -> float:
+        """Learning rate after a share of the run, from 0 to 1."""
+        if self.schedule == "constant":
+            return self.learning_rate
+        return self.learning_rate * (1 + math.cos(math.pi * progress)) / 2
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(field.name for field in fields(cls))
+
+
+RECIPES = {
+    "default": Recipe(),
+    # As the paper trains: plain Adam for 200 epochs, the last weights kept.
+    "paper": Recipe(learning_rate=0.005, schedule="constant", decision_decay=0.0, leaf_decay=0.0, jitter=0.0),
+}

@@ -1,0 +1,64 @@
+"""Where a batch comes from: tensors on the device, or rows that are read and encoded when they are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    """Some rows, on the device of the tree."""
+
+    x: Tensor  # (batch, features)
+    target: Tensor  # (batch, ...)
+    weight: Tensor | None  # (batch,) or (members, batch)
+
+
+class Rows(Protocol):
+    """A table to learn from."""
+
+    def __len__(self) -> int: ...
+
+    def take(self, index: Tensor | None) -> Batch:
+        """The rows of an index on the CPU, or all of them."""
+
+
+class TensorRows:
+    """A table that fits on the device: whole tensors, batches by index."""
+
+    def __init__(self, x: Tensor, target: Tensor, weight: Tensor | None = None) -> None:
+        self.x, self.target, self.weight = x, target, weight
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, index: Tensor | None) -> Batch:
+        if index is None:
+            return Batch(self.x, self.target, self.weight)
+        index = index.to(self.x.device, non_blocking=True)
+        weight = None if self.weight is None else self.weight.index_select(-1, index)
+        return Batch(self.x.index_select(0, index), self.target.index_select(0, index), weight)
+
+
+class LazyRows:
+    """A table that stays where it is, for example a memory-mapped array: rows are read and encoded batch by batch.
+
+    ``read(index)`` gives the encoded rows of a sorted index, (batch, features), on the device.
+    """
+
+    def __init__(self, read: Callable[[Tensor], Tensor], target: Tensor, weight: Tensor | None = None) -> None:
+        self.read, self.target, self.weight = read, target, weight
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def take(self, index: Tensor | None) -> Batch:
+        if index is None:
+            index = torch.arange(len(self))
+        index, _ = index.sort()  # a disk is read in order; within a batch, order does not matter
+        there = index.to(self.target.device)
+        weight = None if self.weight is None else self.weight.index_select(-1, there)
+        return Batch(self.read(index), self.target.index_select(0, there), weight)
