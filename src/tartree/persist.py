@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
 import json
 import math
@@ -33,9 +34,9 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
-FORMAT = "tartree"
 FORMAT_VERSION = 1
 
+_FORMAT = "tartree"
 _HEADER_LIMIT = 100_000_000  # bytes; that of safetensors itself
 _DTYPES = {"BOOL": "|b1", "F16": "<f2", "F32": "<f4", "F64": "<f8"}
 _DTYPES |= {
@@ -78,13 +79,13 @@ def read(path: str | bytes | os.PathLike[Any]) -> tuple[dict[str, Any], dict[str
             raise ModelFileError(f"{path!r} {error}") from error.__cause__
 
 
-def _encode(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes, ...]:
+def _encode(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes | memoryview, ...]:
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     if not isinstance(document, dict) or _parse(text) != document:
         raise TypeError("a document must be a dict of JSON data that reads back as it is: text keys, lists, no tuples")
     plain = {name: _little_endian(name, array) for name, array in arrays.items()}
     version = str(FORMAT_VERSION)
-    metadata = {"format": FORMAT, "version": version, "document": text, "checksum": _checksum(version, text, plain)}
+    metadata = {"format": _FORMAT, "version": version, "document": text, "checksum": _checksum(version, text, plain)}
     # The library writes metadata in random order: it is added here, so that the same model gives the same bytes.
     body = memoryview(save(plain))
     start = 8 + int.from_bytes(body[:8], "little")
@@ -93,7 +94,7 @@ def _encode(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tup
     header += b" " * (-len(header) % 8)  # the arrays start at a multiple of 8 bytes
     if len(header) > _HEADER_LIMIT:
         raise ValueError(f"a document must take less than {_HEADER_LIMIT} bytes as JSON, however: {len(header)} bytes")
-    return len(header).to_bytes(8, "little"), header, bytes(body[start:])
+    return len(header).to_bytes(8, "little"), header, body[start:]
 
 
 def _little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
@@ -114,20 +115,19 @@ def _checksum(version: str, document: str, arrays: Mapping[str, NDArray[Any]]) -
     return digest.hexdigest()
 
 
-def _replace(path: str, content: Iterable[bytes]) -> None:
+def _replace(path: str, content: Iterable[bytes | memoryview]) -> None:
     """Put a new file in place of an old one in a single step, or leave everything as it was."""
     target = os.path.realpath(path)  # a link stays, and the file it points to is replaced
     temporary = os.path.join(os.path.dirname(target), f".tartree-{secrets.token_hex(8)}.tmp")
     try:
         mode = _mode_of(target)
-        with open(
-            temporary, "xb", opener=lambda name, flags: os.open(name, flags, 0o666 if mode is None else mode)
-        ) as f:
-            if mode is not None:  # the mode given above is less the umask
+        create = functools.partial(os.open, mode=0o666 if mode is None else mode)  # less the umask
+        with open(temporary, "xb", opener=create) as file:
+            if mode is not None:
                 os.chmod(temporary, mode)
-            f.writelines(content)
-            f.flush()
-            os.fsync(f.fileno())  # else a crash may keep the new name and lose the new content
+            file.writelines(content)
+            file.flush()
+            os.fsync(file.fileno())  # else a crash may keep the new name and lose the new content
         os.replace(temporary, target)
     except BaseException as error:  # an interrupt too must leave nothing behind
         with contextlib.suppress(OSError):
@@ -177,7 +177,7 @@ def _read_header(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
         raise ModelFileError(f"is damaged: it ends within its header, {len(start)} bytes of {8 + length}")
     header = _parse_or_raise(start[8:], "header")
     metadata = header.get("__metadata__")
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
+    if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
         raise ModelFileError("is not a tartree model: it is a safetensors file of another kind")
     version = metadata.get("version")
     newer = isinstance(version, str) and re.fullmatch("[1-9][0-9]{0,8}", version) and int(version) > FORMAT_VERSION
@@ -188,10 +188,9 @@ def _read_header(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
         )
     if version != str(FORMAT_VERSION):
         raise ModelFileError("is damaged: it has no version that was ever used")
-    if missing := {"document", "checksum"} - set(metadata):
-        raise ModelFileError(f"is damaged: it has no {' and no '.join(sorted(missing))}")
-    if len(metadata) != 4 or not all(isinstance(value, str) for value in metadata.values()):
-        raise ModelFileError("is damaged: its metadata must be four texts: format, version, document, checksum")
+    texts = {key for key, value in metadata.items() if isinstance(value, str)}
+    if not len(metadata) == len(texts & {"format", "version", "document", "checksum"}) == 4:
+        raise ModelFileError("is damaged: its metadata must be four texts: format, version, document and checksum")
     return start, metadata
 
 

@@ -114,7 +114,10 @@ def train(
                         f"the loss must stay finite, however: it is {epoch.loss} in epoch {number}; "
                         f"lower learning_rate, now {recipe.learning_rate}"
                     )
-                if any([callback(epoch) is True for callback in callbacks]) or (best is not None and best.stopped):
+                asked = [
+                    callback(epoch) is True for callback in callbacks
+                ]  # every one is told, whatever the first says
+                if any(asked) or (best is not None and best.stopped):
                     break
     except KeyboardInterrupt:
         history.interrupted = True
@@ -158,8 +161,8 @@ def _run_epoch(
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate((number + i / n_batches) / recipe.epochs)
         x = batch.x
-        if recipe.jitter:
-            x = x + recipe.jitter * torch.randn(x.shape, generator=generator).to(x)
+        if noise := recipe.noise(x.shape[-1]):
+            x = x + noise * torch.randn(x.shape, generator=generator).to(x)
         optimizer.zero_grad()
         loss = _loss(tree, x, batch, recipe)  # (members,)
         loss.sum().backward()

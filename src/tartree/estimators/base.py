@@ -1,0 +1,480 @@
+"""What the classifier and the regressor share: parameters, encoding, training, and what a fitted tree tells."""
+
+from __future__ import annotations
+
+import copy
+import numbers
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from torch import Tensor
+
+from tartree import ops
+from tartree.nn import Output, Selection, Tree
+from tartree.nn.tree import DecisionFactory, LeafFactory
+from tartree.structure import Structure
+from tartree.table import TableEncoder
+from tartree.training import RECIPES, Callback, LazyRows, Recipe, Rows, TensorRows, train
+
+#: Early stopping by itself begins here: below, every row is worth more in training than in validation.
+EARLY_STOPPING_ROWS = 10_000
+#: Rows are put into one order, and equal ones joined, in tables up to this size.
+CANONICAL_ROWS = 20_000
+#: A memory-mapped array above this many bytes is read batch by batch.
+IN_MEMORY_BYTES = 2**30
+
+
+class BaseTart(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators; see `TartClassifier` for the parameters."""
+
+    def __init__(
+        self,
+        *,
+        depth: int = 4,
+        window: int = 2,
+        stride: int | None = None,
+        decision_layers: int = 1,
+        leaf_layers: int = 1,
+        selection: Selection = "multi",
+        members: int = 1,
+        hidden: int = 100,
+        dropout: float = 0.0,
+        branching: str | ops.Activation = "softmax",
+        decision: DecisionFactory | None = None,
+        leaf: LeafFactory | None = None,
+        numeric: Literal["standard", "quantile"] = "standard",
+        recipe: str | Recipe = "default",
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        early_stopping: bool | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.depth = depth
+        self.window = window
+        self.stride = stride
+        self.decision_layers = decision_layers
+        self.leaf_layers = leaf_layers
+        self.selection = selection
+        self.members = members
+        self.hidden = hidden
+        self.dropout = dropout
+        self.branching = branching
+        self.decision = decision
+        self.leaf = leaf
+        self.numeric = numeric
+        self.recipe = recipe
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.early_stopping = early_stopping
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @abstractmethod
+    def _output(self) -> Output:
+        """What the leaves give, once the target has been seen."""
+
+    @abstractmethod
+    def _fitted_data(self) -> dict[str, Any]:
+        """What a file must hold beyond the tree and the encoder, as plain data."""
+
+    @abstractmethod
+    def _set_fitted_data(self, data: dict[str, Any]) -> None:
+        """Read what `_fitted_data` gave, checking it."""
+
+    # Training
+
+    def _fit_tree(
+        self, X: Any, target: Tensor, weight: NDArray[np.float64] | None, strata: NDArray[Any] | None
+    ) -> None:
+        """Encode, build and train, after the target has been checked and encoded.
+
+        `target` is on the CPU, (rows, ...); `strata` keeps the shares of classes equal in the validation part.
+        """
+        structure = self._structure()
+        recipe = self._recipe()
+        if self.selection not in ("multi", "single"):
+            raise ValueError(f"selection must be 'multi' or 'single', however: selection={self.selection!r}")
+        device = self._device()
+        rng = check_random_state(self.random_state)
+        seeds = rng.randint(np.iinfo(np.int32).max, size=self._positive("members") + 1)
+        continued = bool(self.warm_start and hasattr(self, "tree_"))
+        if not continued:
+            self.structure_ = structure
+            self._build(len(self.encoder_.features_))
+            self.tree_.reset_parameters([torch.Generator().manual_seed(int(seed)) for seed in seeds[1:]])
+        elif self.structure_ != structure or len(next(self.tree_.parameters())) != self.members:
+            raise ValueError(
+                f"warm_start must keep structure and members, however: {self.structure_} was fitted, now {structure}"
+            )
+        self.tree_.to(device)
+        rows, validation = self._rows(X, target, weight, strata, device, rng, recipe.validation_fraction)
+        self.history_ = train(
+            self.tree_,
+            rows,
+            recipe,
+            generator=torch.Generator().manual_seed(int(seeds[0])),
+            validation=validation,
+            selection=self.selection,
+            callbacks=self.callbacks,
+            verbose=self.verbose,
+        )
+        self.tree_.eval()
+
+    def _fit_encoder(self, X: Any, weight: NDArray[np.float64] | None) -> None:
+        """Learn the encoding; a table on disk is looked at through a sample of its rows."""
+        if self.warm_start and hasattr(self, "tree_"):
+            return
+        if _is_large_map(X):
+            some = np.random.default_rng(0).choice(len(X), size=min(len(X), 200_000), replace=False)
+            X, weight = np.asarray(X[np.sort(some)]), None
+        self.encoder_ = TableEncoder(numeric=self.numeric).fit(X, sample_weight=weight)
+        self.n_features_in_ = self.encoder_.n_features_in_
+        if hasattr(self.encoder_, "feature_names_in_"):
+            self.feature_names_in_ = self.encoder_.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _rows(
+        self,
+        X: Any,
+        target: Tensor,
+        weight: NDArray[np.float64] | None,
+        strata: NDArray[Any] | None,
+        device: torch.device,
+        rng: np.random.RandomState,
+        validation_fraction: float,
+    ) -> tuple[Rows, Rows | None]:
+        n_rows = len(target)
+        weights = None if weight is None else torch.from_numpy(weight / weight[weight > 0].mean()).float()
+        lazy = _is_large_map(X)
+        x = None if lazy else torch.from_numpy(self._encode(X))  # (rows, features)
+        stop_early = self.early_stopping
+        if stop_early not in (True, False, "auto"):
+            raise ValueError(f"early_stopping must be True, False or 'auto', however: early_stopping={stop_early!r}")
+        if stop_early == "auto":
+            stop_early = n_rows >= EARLY_STOPPING_ROWS
+        if not stop_early:
+            if x is not None and n_rows <= CANONICAL_ROWS:
+                x, target, weights = _canonical(x, target, weights)
+            return self._rows_of(X, x, target, weights, None, device), None
+        kept, held_out = _split(n_rows, strata, validation_fraction, rng)
+        return (
+            self._rows_of(X, x, target, weights, kept, device),
+            self._rows_of(X, x, target, weights, held_out, device),
+        )
+
+    def _rows_of(
+        self, X: Any, x: Tensor | None, target: Tensor, weights: Tensor | None, own: Tensor | None, device: torch.device
+    ) -> Rows:
+        if own is not None:
+            x = None if x is None else x[own]
+            target, weights = target[own], None if weights is None else weights[own]
+        target, weights = target.to(device), None if weights is None else weights.to(device)
+        if x is not None:
+            return TensorRows(x.to(device), target, weights)
+
+        def read(index: Tensor) -> Tensor:
+            rows = index if own is None else own[index]
+            return torch.from_numpy(self._encode(X[rows.numpy()])).to(device)
+
+        return LazyRows(read, target, weights)
+
+    def _build(self, n_features: int) -> None:
+        self.tree_ = Tree.build(
+            self.structure_,
+            n_features,
+            self._output(),
+            decision_layers=self.decision_layers,
+            leaf_layers=self.leaf_layers,
+            hidden=self.hidden,
+            dropout=self.dropout,
+            branching=self.branching,
+            members=self._positive("members"),
+            decision=self.decision,
+            leaf=self.leaf,
+        )
+        self.n_parameters_ = sum(p.numel() for p in self.tree_.parameters())
+
+    # Parameters
+
+    def _structure(self) -> Structure:
+        return Structure(self.depth, self.window, self.stride)
+
+    def _recipe(self) -> Recipe:
+        recipe = self.recipe
+        if isinstance(recipe, str):
+            if recipe not in RECIPES:
+                raise ValueError(f"recipe must be one of {', '.join(RECIPES)} or a Recipe, however: recipe={recipe!r}")
+            recipe = RECIPES[recipe]
+        elif not isinstance(recipe, Recipe):
+            raise ValueError(f"recipe must be one of {', '.join(RECIPES)} or a Recipe, however: recipe={recipe!r}")
+        changes = {
+            name: getattr(self, name)
+            for name in ("epochs", "batch_size", "learning_rate")
+            if getattr(self, name) is not None
+        }
+        return replace(recipe, **changes)
+
+    def _positive(self, name: str) -> int:
+        value = getattr(self, name)
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+            raise ValueError(f"{name} must be an integer of at least 1, however: {name}={value!r}")
+        return int(value)
+
+    def _device(self) -> torch.device:
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            return torch.empty(0, device=self.device).device
+        except (RuntimeError, AssertionError) as error:
+            raise ValueError(
+                f"device must be 'auto' or one that torch finds here, however: device={self.device!r}"
+            ) from error
+
+    def _sample_weight(self, sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+        if sample_weight is None:
+            return None
+        weight: NDArray[np.float64] = _check_sample_weight(
+            sample_weight, np.empty((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
+        )
+        return weight
+
+    # What a fitted tree tells
+
+    def _encode(self, X: Any) -> NDArray[np.float32]:
+        encoded: NDArray[np.float32] = self.encoder_.transform(X)
+        return encoded
+
+    def _chunks(self, X: Any) -> list[Tensor]:
+        """Encoded rows in pieces of a size that keeps leaves times rows small, in double precision on a CPU.
+
+        In single precision, a row's result would depend in its last digits on the rows beside it.
+        """
+        check_is_fitted(self, "tree_")
+        encoded = torch.from_numpy(self._encode(X))
+        numbers_per_row = self.tree_.output.n_numbers * self.structure_.n_leaves + sum(self.structure_.widths)
+        size = max(64, 2**23 // (numbers_per_row * len(next(iter(self.tree_.parameters()), torch.empty(1)))))
+        return list(encoded.split(size)) if len(encoded) else [encoded]
+
+    def _each_chunk(self, X: Any) -> Any:
+        tree, device = self._prediction_tree()
+        for chunk in self._chunks(X):
+            yield tree, chunk.to(device, torch.float64 if device.type == "cpu" else torch.float32)
+
+    def _prediction_tree(self) -> tuple[Tree, torch.device]:
+        check_is_fitted(self, "tree_")
+        parameter = next(iter(self.tree_.parameters()), torch.empty(0))
+        if parameter.device.type != "cpu":
+            return self.tree_, parameter.device
+        return copy.deepcopy(self.tree_).double(), parameter.device
+
+    @torch.no_grad()
+    def _predict_members(self, X: Any) -> NDArray[np.float64]:
+        """What each member predicts, (members, rows, ...)."""
+        parts = [tree.predict(x, self.selection).double().cpu() for tree, x in self._each_chunk(X)]
+        return torch.cat(parts, dim=1).numpy()
+
+    @torch.no_grad()
+    def apply(self, X: Any) -> NDArray[np.int64]:
+        """The node of the leaf with the largest arrival: (rows,), or (rows, members) with several members.
+
+        Nodes are numbered layer by layer from the root, 0, as `decision_path` does.
+        """
+        first_leaf = sum(self.structure_.widths[:-1]) if hasattr(self, "structure_") else 0
+        parts = [tree(x).arrival.argmax(-1).cpu() for tree, x in self._each_chunk(X)]
+        nodes = torch.cat(parts, dim=1).numpy().T + first_leaf
+        return nodes if nodes.shape[1] > 1 else nodes[:, 0]
+
+    @torch.no_grad()
+    def decision_path(self, X: Any) -> Any:
+        """The nodes on the most probable way to the leaf of `apply`, as a sparse indicator matrix (rows, nodes).
+
+        With several members the nodes of all members stand side by side, and a second array says where each member's
+        begin, as in scikit-learn's forests.
+        """
+        check_is_fitted(self, "tree_")
+        structure = self.structure_
+        offsets = np.concatenate([[0], np.cumsum(structure.widths)])
+        parts = []
+        for tree, x in self._each_chunk(X):
+            logits = tree.decision(x)
+            arrivals = tree.branching.arrivals(logits)
+            branching = tree.branching.probabilities(logits)
+            path = [arrivals[-1].argmax(-1)]  # (members, rows)
+            for d in reversed(range(structure.depth)):
+                path.append(_likely_parent(structure, d, arrivals[d], branching, path[-1]))
+            parts.append(torch.stack(path[::-1], dim=-1).cpu().numpy() + offsets[:-1])
+        nodes = np.concatenate(parts, axis=1)  # (members, rows, layers)
+        n_members, n_rows, n_layers = nodes.shape
+        starts = np.arange(n_members + 1) * offsets[-1]
+        columns = (nodes + starts[:-1, None, None]).transpose(1, 0, 2).reshape(-1)
+        ends = np.arange(n_rows + 1) * n_members * n_layers
+        indicator = sparse.csr_matrix((np.ones(len(columns)), columns, ends), shape=(n_rows, starts[-1]))
+        return indicator if n_members == 1 else (indicator, starts)
+
+    def get_depth(self) -> int:
+        """Number of decisions on the way to a leaf."""
+        check_is_fitted(self, "tree_")
+        return int(self.structure_.depth)
+
+    def get_n_leaves(self) -> int:
+        """Number of leaves of one member."""
+        check_is_fitted(self, "tree_")
+        return int(self.structure_.n_leaves)
+
+    # Files
+
+    def save(self, path: Any) -> None:
+        """Write the fitted estimator into one file, which `tartree.load` reads; no pickle.
+
+        Decisions and leaves of your own are code, which a file never holds: such an estimator cannot be saved.
+        """
+        from tartree import persist
+
+        check_is_fitted(self, "tree_")
+        document, arrays = self._to_state()
+        persist.write(path, document, arrays)
+
+    def _to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        if self.decision is not None or self.leaf is not None or not isinstance(self.branching, str):
+            raise ValueError("decision, leaf and branching must be given by name to be saved, however: one is code")
+        from tartree import __version__
+
+        parameters = self.get_params(deep=False)
+        parameters["recipe"] = self.recipe if isinstance(self.recipe, str) else asdict(self.recipe)
+        seed = self.random_state
+        parameters["random_state"] = int(seed) if isinstance(seed, numbers.Integral) else None
+        for name in ("callbacks", "decision", "leaf"):
+            del parameters[name]
+        encoder, encoder_arrays = self.encoder_.get_state()
+        arrays = {f"encoder.{name}": value for name, value in encoder_arrays.items()}
+        arrays |= {f"tree.{name}": value.detach().cpu().numpy() for name, value in self.tree_.state_dict().items()}
+        document = {
+            "estimator": type(self).__name__,
+            "tartree": __version__,
+            "parameters": {name: _plain(value) for name, value in parameters.items()},
+            "structure": self.structure_.to_dict(),
+            "encoder": encoder,
+            "target_name": getattr(self, "target_name_", None),
+            "fitted": self._fitted_data(),
+        }
+        return document, arrays
+
+    @classmethod
+    def _from_state(cls, document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        parameters = dict(document["parameters"])
+        if isinstance(parameters["recipe"], dict):
+            parameters["recipe"] = Recipe(**parameters["recipe"])
+        estimator = cls(**parameters)
+        estimator.encoder_ = TableEncoder.from_state(
+            document["encoder"],
+            {name.removeprefix("encoder."): value for name, value in arrays.items() if name.startswith("encoder.")},
+        )
+        estimator.n_features_in_ = estimator.encoder_.n_features_in_
+        if hasattr(estimator.encoder_, "feature_names_in_"):
+            estimator.feature_names_in_ = estimator.encoder_.feature_names_in_
+        estimator.structure_ = Structure.from_dict(document["structure"])
+        estimator._set_fitted_data(document["fitted"])
+        estimator._build(len(estimator.encoder_.features_))
+        state = {name.removeprefix("tree."): value for name, value in arrays.items() if name.startswith("tree.")}
+        estimator.tree_.load_state_dict({name: torch.from_numpy(value) for name, value in state.items()})
+        estimator.tree_.eval().to(estimator._device_at_hand())
+        if document["target_name"] is not None:
+            estimator.target_name_ = document["target_name"]
+        return estimator
+
+    def _device_at_hand(self) -> torch.device:
+        """The device asked for, or a CPU where a file comes from a machine that had another one."""
+        try:
+            return self._device()
+        except ValueError:
+            return torch.device("cpu")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def number_of_rows(X: Any) -> int:
+    """Rows of any table; what is no table is left to the encoder, which says so."""
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape):
+        return int(shape[0])
+    return int(_num_samples(X))
+
+
+def check_equal_rows(n_rows: int, n_targets: int) -> None:
+    if n_rows != n_targets:
+        raise ValueError(
+            f"X and y must have one row each for every example, however: inconsistent numbers of samples "
+            f"[{n_rows}, {n_targets}]"
+        )
+
+
+def _split(n_rows: int, strata: NDArray[Any] | None, share: float, rng: np.random.RandomState) -> tuple[Tensor, Tensor]:
+    """Rows to train on and rows to hold out, with the same shares of classes."""
+    if n_rows < 2:
+        raise ValueError("early stopping needs at least two rows, however: there is one; use early_stopping=False")
+    order = rng.permutation(n_rows)
+    if strata is not None:  # rows sorted by class, of which every k-th is held out
+        order = order[np.argsort(strata[order], kind="stable")]
+    n_held = min(max(1, round(share * n_rows)), n_rows - 1)
+    picks = np.floor((np.arange(n_held) + rng.uniform()) * n_rows / n_held).astype(np.intp)
+    held_out = np.zeros(n_rows, dtype=bool)
+    held_out[order[picks]] = True
+    return torch.from_numpy(np.flatnonzero(~held_out)), torch.from_numpy(np.flatnonzero(held_out))
+
+
+def _canonical(x: Tensor, target: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Rows in one order, equal ones joined into one of their common weight; so neither order nor repetition matters."""
+    own = torch.ones(len(x)) if weights is None else weights
+    x, target, own = x[own > 0], target[own > 0], own[own > 0]
+    keys = np.concatenate([x.numpy().astype(np.float64), target.numpy().reshape(len(x), -1)], axis=1)
+    _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    joined = torch.zeros(len(first), dtype=torch.float64).index_add_(0, torch.from_numpy(group.ravel()), own.double())
+    if weights is None and len(first) == len(x):
+        return x[first], target[first], None
+    return x[first], target[first], (joined / joined.mean()).float()
+
+
+def _likely_parent(structure: Structure, layer: int, arrival: Tensor, branching: Tensor, child: Tensor) -> Tensor:
+    """For each row, the parent that sends most to a node of the layer below, (members, rows)."""
+    parents, children, branches = (torch.from_numpy(a).to(arrival.device) for a in structure.edges(layer))
+    flow = arrival.index_select(-1, parents)
+    decides = branches >= 0
+    flow[..., decides] *= branching.index_select(-1, branches[decides])
+    flow = flow.masked_fill(children != child.unsqueeze(-1), -1.0)  # (members, rows, edges)
+    return parents[flow.argmax(-1)]
+
+
+def _is_large_map(X: Any) -> bool:
+    return isinstance(X, np.memmap) and X.nbytes > IN_MEMORY_BYTES
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value

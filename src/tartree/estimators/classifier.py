@@ -1,0 +1,233 @@
+"""TartClassifier: classes from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from tartree import ops
+from tartree.estimators.base import BaseTart, check_equal_rows, number_of_rows
+from tartree.nn import Classes, Output, Selection
+from tartree.nn.tree import DecisionFactory, LeafFactory
+from tartree.training import Callback, Recipe
+
+
+class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
+    """A readable tree for classification: linear decisions, linear leaves, trained by gradient.
+
+    It takes any table (pandas, polars, Arrow, arrays; numbers, categories, text, dates and gaps) and is a scikit-learn
+    classifier. Its structure is the paper's five numbers: depth D, window W, stride S, decision layers H, leaf layers
+    L.
+
+    Parameters
+    ----------
+    depth : int, default=4
+        Layers of decisions; 0 is the leaf alone (logistic regression, or a perceptron).
+    window : int, default=2
+        Children of a node.
+    stride : int, optional
+        How far the window slides from one node to the next; below the window, neighbours share children.
+    decision_layers : int, default=1
+        Layers of each decision function: 0 none, the leaves are averaged; 1 linear; more, a perceptron.
+    leaf_layers : int, default=1
+        Layers of each leaf function: 0 constant, 1 linear, more, a perceptron.
+    selection : {"multi", "single"}, default="multi"
+        Predict by the mean of the leaves weighted by arrival, or by the leaf of the largest arrival.
+    members : int, default=1
+        Number of trees, trained together from different seeds; their probabilities are averaged.
+    hidden : int, default=100
+        Hidden units of each decision or leaf with more than one layer.
+    dropout : float, default=0.0
+        Share of hidden units left out in training.
+    branching : str or callable, default="softmax"
+        How logits become branching probabilities: a name of `tartree.nn.ACTIVATIONS`, or a function.
+    decision, leaf : callable, optional
+        Your own f and g: ``decision(structure, n_features, members)`` and ``leaf(structure, n_features, n_numbers,
+        members)`` make torch modules; see `tartree.nn`.
+    numeric : {"standard", "quantile"}, default="standard"
+        How numbers are encoded; see `TableEncoder`.
+    recipe : str or Recipe, default="default"
+        How the tree is trained: "default", "paper", or your own `tartree.training.Recipe`.
+    epochs, batch_size, learning_rate : optional
+        Replace those of the recipe.
+    early_stopping : bool or "auto", default="auto"
+        Hold out a part of the rows, stop each member when its loss there no longer falls, and keep its best weights.
+        "auto": from 10,000 rows on.
+    callbacks : sequence of callable, default=()
+        Called with a `tartree.training.Epoch` after each epoch; training ends when one returns True.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes.
+    warm_start : bool, default=False
+        Go on from the last fit's weights and encoding.
+    device : str, default="auto"
+        "auto" takes a GPU where torch finds one, otherwise the CPU.
+    random_state : int, RandomState or None, default=None
+        Seed of weights, order of rows and noise. The same seed gives the same tree on a CPU.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The class labels.
+    tree_ : tartree.nn.Tree
+        The trained module.
+    structure_ : Structure
+        Its geometry.
+    encoder_ : TableEncoder
+        How the table becomes numbers, and back.
+    history_ : tartree.training.History
+        Losses by epoch; whether it was interrupted.
+    n_parameters_ : int
+        Number of trained numbers, of all members.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> tree = TartClassifier(depth=2, random_state=0).fit(X, y)
+    >>> tree.predict(X[:2])
+    array([0, 0])
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        *,
+        depth: int = 4,
+        window: int = 2,
+        stride: int | None = None,
+        decision_layers: int = 1,
+        leaf_layers: int = 1,
+        selection: Selection = "multi",
+        members: int = 1,
+        hidden: int = 100,
+        dropout: float = 0.0,
+        branching: str | ops.Activation = "softmax",
+        decision: DecisionFactory | None = None,
+        leaf: LeafFactory | None = None,
+        numeric: Literal["standard", "quantile"] = "standard",
+        recipe: str | Recipe = "default",
+        epochs: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        early_stopping: bool | Literal["auto"] = "auto",
+        callbacks: Sequence[Callback] = (),
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            depth=depth,
+            window=window,
+            stride=stride,
+            decision_layers=decision_layers,
+            leaf_layers=leaf_layers,
+            selection=selection,
+            members=members,
+            hidden=hidden,
+            dropout=dropout,
+            branching=branching,
+            decision=decision,
+            leaf=leaf,
+            numeric=numeric,
+            recipe=recipe,
+            epochs=epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            early_stopping=early_stopping,
+            callbacks=callbacks,
+            warm_start=warm_start,
+            device=device,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to a table and its labels.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+        y : array of shape (rows,)
+            Labels of any kind: text, integers, booleans.
+        sample_weight : array of shape (rows,), optional
+            Weights of rows; a weight counts like that many equal rows.
+        """
+        if y is None:
+            raise ValueError("This TartClassifier estimator requires y to be passed, but the target y is None")
+        labels = column_or_1d(y, warn=True)
+        _check_labels(labels)
+        check_classification_targets(labels)
+        n_rows = number_of_rows(X)
+        check_equal_rows(n_rows, len(labels))
+        weight = self._sample_weight(sample_weight, n_rows)
+        self._fit_encoder(X, weight)  # before class weights, which say nothing about the columns
+        classes, codes = np.unique(labels, return_inverse=True)
+        if len(classes) < 2:
+            only = classes.tolist()[0]
+            raise ValueError(
+                f"TartClassifier needs at least two classes to tell apart, however: y has one class, {only!r}"
+            )
+        if self.warm_start and hasattr(self, "tree_") and not np.array_equal(classes, self.classes_):
+            raise ValueError(f"warm_start must keep the classes {self.classes_.tolist()}, however: {classes.tolist()}")
+        self.classes_ = classes
+        if self.class_weight is not None:
+            by_class = compute_sample_weight(self.class_weight, labels)
+            weight = by_class if weight is None else by_class * weight
+        self._fit_tree(X, torch.from_numpy(codes.astype(np.int64)), weight, strata=codes)
+        return self
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probability of each class, (rows, classes): the mean over the members."""
+        members = self._predict_members(X)
+        probabilities: NDArray[np.float64] = members.mean(axis=0)
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        return probabilities
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row, (rows,)."""
+        check_is_fitted(self, "tree_")
+        predicted: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return predicted
+
+    def _output(self) -> Output:
+        return Classes(len(self.classes_))
+
+    def _fitted_data(self) -> dict[str, Any]:
+        return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
+
+    def _set_fitted_data(self, data: dict[str, Any]) -> None:
+        classes, dtype = data["classes"], np.dtype(data["dtype"])
+        if dtype.kind not in "biufUO" or not all(isinstance(c, str | int | float | bool) for c in classes):
+            raise ValueError(f"classes must be text, numbers or booleans, however: {data}")
+        self.classes_ = np.array(classes, dtype=dtype)
+
+
+def _check_labels(labels: NDArray[Any]) -> None:
+    missing = [i for i, label in enumerate(labels.tolist()) if label is None or label != label]
+    if missing:
+        raise ValueError(
+            f"Input y contains NaN: every row needs a label, however: {len(missing)} of {len(labels)} are missing, "
+            f"the first in row {missing[0]}; drop those rows"
+        )
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise ValueError(
+            f"Input y contains infinity or a value too large for {labels.dtype!r}, the first in row "
+            f"{int(np.isinf(labels).argmax())}; labels must be finite"
+        )

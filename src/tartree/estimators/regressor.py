@@ -1,0 +1,143 @@
+"""TartRegressor: values with their uncertainty from a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
+from torch import Tensor
+
+from tartree.estimators.base import BaseTart, check_equal_rows, number_of_rows
+from tartree.nn import Gaussian, Output
+
+
+class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
+    """A readable tree for regression: linear decisions, leaves that give a mean and a spread, trained by gradient.
+
+    Parameters and attributes are those of `TartClassifier`, less `class_weight` and `classes_`. Each leaf is a
+    Gaussian; a prediction is the mean of the mixture of leaves (or of the selected leaf), with its standard deviation
+    and quantiles on demand. Several target columns are fitted together.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from tartree import TartRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> tree = TartRegressor(depth=1, epochs=20, random_state=0).fit(X, y)
+    >>> mean, std = tree.predict(X[:5], return_std=True)
+    >>> tree.predict_quantiles(X[:5], [0.05, 0.95]).shape
+    (5, 2)
+    """
+
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit to a table and its target values.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+        y : array of shape (rows,) or (rows, targets)
+        sample_weight : array of shape (rows,), optional
+            Weights of rows; a weight counts like that many equal rows.
+        """
+        if y is None:
+            raise ValueError("This TartRegressor estimator requires y to be passed, but the target y is None")
+        values = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0)
+        self._one_target = values.ndim == 1 or values.shape[1] == 1
+        if self._one_target:
+            values = column_or_1d(values, warn=True)[:, None]
+        n_rows = number_of_rows(X)
+        check_equal_rows(n_rows, len(values))
+        weight = self._sample_weight(sample_weight, n_rows)
+        self._fit_encoder(X, weight)
+        if not (self.warm_start and hasattr(self, "tree_")):
+            # Centered by the middle of the range first, so that a large offset keeps its digits.
+            middle = values.min(axis=0) / 2 + values.max(axis=0) / 2
+            mean = np.average(values - middle, axis=0, weights=weight)
+            spread = np.sqrt(np.average(np.square(values - middle - mean), axis=0, weights=weight))
+            self.target_center_ = middle + mean
+            self.target_scale_ = np.where(spread > 0, spread, 1.0)
+        target = torch.from_numpy((values - self.target_center_) / self.target_scale_).float()
+        self._fit_tree(X, target, weight, strata=None)
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predicted values, (rows,) or (rows, targets); with `return_std`, a pair of them and standard deviations."""
+        moments = self._predict_members(X)  # (members, rows, 2 targets)
+        mean, square = np.split(moments.mean(axis=0), 2, axis=-1)
+        values = self.target_center_ + self.target_scale_ * mean
+        if not return_std:
+            return self._columns(values)
+        std = self.target_scale_ * np.sqrt(np.maximum(square - np.square(mean), 0.0))
+        return self._columns(values), self._columns(std)
+
+    @torch.no_grad()
+    def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> NDArray[np.float64]:
+        """Quantiles of each row's predicted distribution: (rows, quantiles), or (rows, quantiles, targets)."""
+        check_is_fitted(self, "tree_")
+        levels = np.asarray(quantiles, dtype=np.float64)
+        if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
+            raise ValueError(f"quantiles must be numbers between 0 and 1, however: quantiles={quantiles!r}")
+        output = self._gaussian()
+        parts = []
+        for tree, x in self._each_chunk(X):
+            arrival, numbers = tree(x)
+            if self.selection == "single":
+                arrival = torch.nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(arrival)
+            mean, spread = output.parameters(numbers)
+            parts.append(_mixture_quantiles(arrival, mean, spread, torch.from_numpy(levels).to(arrival)).cpu())
+        result: NDArray[np.float64] = self.target_center_ + self.target_scale_ * torch.cat(parts).double().numpy()
+        return result[..., 0] if self._one_target else result
+
+    def _columns(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return values[:, 0] if self._one_target else values
+
+    def _gaussian(self) -> Gaussian:
+        return Gaussian(len(self.target_center_))
+
+    def _output(self) -> Output:
+        return self._gaussian()
+
+    def _fitted_data(self) -> dict[str, Any]:
+        return {
+            "center": self.target_center_.tolist(),
+            "scale": self.target_scale_.tolist(),
+            "one_target": self._one_target,
+        }
+
+    def _set_fitted_data(self, data: dict[str, Any]) -> None:
+        center, scale = np.array(data["center"], dtype=np.float64), np.array(data["scale"], dtype=np.float64)
+        if center.ndim != 1 or center.shape != scale.shape or not (scale > 0).all() or not len(center):
+            raise ValueError(f"target must have centers and positive scales, however: {data}")
+        self.target_center_, self.target_scale_ = center, scale
+        self._one_target = bool(data["one_target"])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _mixture_quantiles(arrival: Tensor, mean: Tensor, spread: Tensor, levels: Tensor) -> Tensor:
+    """Quantiles of the mixture of all members' leaves, (rows, quantiles, targets), by bisection of its distribution.
+
+    `arrival` is (members, rows, leaves); `mean` and `spread` are (members, rows or 1, leaves, targets).
+    """
+    members, rows, _ = arrival.shape
+    share = (arrival / members).permute(1, 0, 2).reshape(rows, 1, -1, 1)  # (rows, 1, components, 1)
+    mean, spread = (
+        v.expand(-1, rows, -1, -1).permute(1, 0, 2, 3).reshape(rows, 1, -1, v.shape[-1]) for v in (mean, spread)
+    )
+    reach = 10 * spread  # a level as far out as 1e-20 lies within
+    low = (mean - reach).amin(2).expand(-1, len(levels), -1).clone()  # (rows, quantiles, targets)
+    high = (mean + reach).amax(2).expand(-1, len(levels), -1).clone()
+    wanted = levels[None, :, None]
+    for _ in range(60):
+        middle = (low + high) / 2
+        below = (share * torch.special.ndtr((middle.unsqueeze(2) - mean) / spread)).sum(2)
+        low, high = torch.where(below < wanted, middle, low), torch.where(below < wanted, high, middle)
+    return (low + high) / 2
