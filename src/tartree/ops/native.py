@@ -25,9 +25,10 @@ def arrival(logits: Tensor, structure: Structure, layers: bool = False) -> list[
     """Arrival from logits, (..., logits): at the leaves, or at every layer."""
     rows = _nodes_first(logits)
     if structure.is_regular:
-        arrivals = _RegularArrival.apply(rows, structure, layers)
+        arrivals = _RegularArrival.apply(rows, structure, layers)  # type: ignore[no-untyped-call]
     else:
-        arrivals = _IrregularSpread.apply(_branch(rows, structure, torch.softmax), structure, layers)
+        branching = _branch(rows, structure, torch.softmax)
+        arrivals = _IrregularSpread.apply(branching, structure, layers)  # type: ignore[no-untyped-call]
     return [_nodes_last(p, logits) for p in arrivals]
 
 
@@ -39,7 +40,7 @@ def branch(logits: Tensor, structure: Structure, activation: Activation) -> Tens
 def spread(branching: Tensor, structure: Structure, layers: bool = False) -> list[Tensor]:
     """Arrival from branching probabilities, (..., branches): at the leaves, or at every layer."""
     spread_rows = _RegularSpread if structure.is_regular else _IrregularSpread
-    arrivals = spread_rows.apply(_nodes_first(branching), structure, layers)
+    arrivals = spread_rows.apply(_nodes_first(branching), structure, layers)  # type: ignore[no-untyped-call]
     return [_nodes_last(p, branching) for p in arrivals]
 
 

@@ -91,8 +91,11 @@ def train(
     start = time.perf_counter()
     was_training = tree.training
     tree.train()
+    devices = {p.device for p in tree.parameters() if p.device.type == "cuda"}
     try:
-        with progress_bar(recipe.epochs, verbose) as show:
+        # Dropout draws from torch's own generator: a copy of it with our seed, so that nobody else notices.
+        with torch.random.fork_rng(devices=devices), progress_bar(recipe.epochs, verbose) as show:
+            torch.manual_seed(generator.initial_seed())
             for number in range(1, recipe.epochs + 1):
                 loss = _run_epoch(tree, rows, recipe, optimizer, generator, number - 1)
                 validation_loss = None
@@ -203,7 +206,7 @@ def _evaluate(tree: Tree, rows: Rows, selection: Selection, size: int) -> Tensor
     for index in torch.arange(len(rows)).split(max(size, 4096)):
         batch = rows.take(index)
         part = torch.tensor(float(len(index))) if batch.weight is None else batch.weight.sum(-1).cpu()
-        total = total + function(tree(batch.x), batch.target, tree.output, batch.weight).cpu() * part
+        total = total + function(tree(batch.x), batch.target, tree.output, batch.weight).cpu().double() * part
         weight_sum = weight_sum + part
     tree.train()
     return total / weight_sum
@@ -215,7 +218,7 @@ class _Best:
     def __init__(self, tree: Tree, patience: int) -> None:
         members = next(tree.parameters()).shape[0]
         self.patience = patience
-        self.loss = torch.full((members,), torch.inf)
+        self.loss = torch.full((members,), torch.inf, dtype=torch.float64)
         self.epoch = torch.zeros(members, dtype=torch.long)
         self.done = torch.zeros(members, dtype=torch.bool)
         self.tree = tree

@@ -20,6 +20,12 @@ def progress_bar(epochs: int, verbose: int) -> Iterator[Callable[[Epoch], None]]
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)  # standard output belongs to results
+    if not console.is_terminal:  # a log file: one line at the end
+        last: list[Epoch] = []
+        yield lambda epoch: last.__setitem__(slice(None), [epoch])
+        for epoch in last:
+            console.print(f"fit: {epoch.number} epochs, {_said(epoch)}, {epoch.seconds:.1f} s", highlight=False)
+        return
     with Progress(
         TextColumn("fit"),
         BarColumn(),
@@ -30,11 +36,11 @@ def progress_bar(epochs: int, verbose: int) -> Iterator[Callable[[Epoch], None]]
         transient=True,
     ) as progress:
         task = progress.add_task("", total=epochs)
+        yield lambda epoch: progress.update(task, completed=epoch.number, description=_said(epoch))
 
-        def show(epoch: Epoch) -> None:
-            text = f"loss {epoch.loss.mean():.4f}"
-            if epoch.validation_loss is not None:
-                text += f"  validation {epoch.validation_loss.mean():.4f}"
-            progress.update(task, completed=epoch.number, description=text)
 
-        yield show
+def _said(epoch: Epoch) -> str:
+    text = f"loss {epoch.loss.mean():.4f}"
+    if epoch.validation_loss is not None:
+        text += f", validation loss {epoch.validation_loss.mean():.4f}"
+    return text

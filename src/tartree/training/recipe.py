@@ -39,7 +39,7 @@ class Recipe:
 
     epochs: int = 200
     batch_size: int = 1024
-    learning_rate: float = 0.02
+    learning_rate: float = 0.025
     schedule: Literal["cosine", "constant"] = "cosine"
     decision_decay: float = 1.0
     leaf_decay: float = 0.01
@@ -75,7 +75,7 @@ class Recipe:
 
     def noise(self, n_features: int) -> float:
         """Standard deviation of the noise for so many encoded features."""
-        return self.jitter * min(1.0, math.sqrt(n_features) / 4)
+        return self.jitter * min(1.0, n_features / 16)
 
 
 RECIPES = {

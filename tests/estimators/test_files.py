@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+
+from tartree import TartClassifier, TartRegressor, load, persist
+from tartree.training import Recipe
+
+from .test_estimators import mixed_frame
+
+
+@pytest.fixture(scope="module")
+def model():
+    frame, label = mixed_frame()
+    return TartClassifier(depth=2, epochs=10, random_state=0).fit(frame, label), frame
+
+
+def test_a_classifier_predicts_bit_for_bit_as_before(model, tmp_path):
+    fitted, frame = model
+    fitted.target_name_ = "diagnosis"
+    fitted.save(tmp_path / "model.tart")
+    again = load(tmp_path / "model.tart")
+    np.testing.assert_array_equal(again.predict_proba(frame), fitted.predict_proba(frame))
+    np.testing.assert_array_equal(again.predict(frame), fitted.predict(frame))
+    np.testing.assert_array_equal(again.apply(frame), fitted.apply(frame))
+    assert again.get_params() == fitted.get_params()
+    assert again.target_name_ == "diagnosis"
+    assert again.structure_ == fitted.structure_
+    assert again.feature_names_in_.tolist() == fitted.feature_names_in_.tolist()
+    assert again.classes_.dtype == fitted.classes_.dtype
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [1.5, 2.0, 3.0], ["a", "b", "ü"], [False, True, True]], ids=str)
+def test_labels_keep_their_type(labels, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    fitted = TartClassifier(depth=1, epochs=2).fit(
+        X, np.array(labels)[y] if labels[0] != 1.5 else np.array(["x", "y", "z"])[y]
+    )
+    fitted.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    assert again.classes_.tolist() == fitted.classes_.tolist()
+    assert again.predict(X).dtype == fitted.predict(X).dtype
+
+
+def test_object_labels(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    fitted = TartClassifier(depth=1, epochs=2).fit(X, np.array(["a", "b", "c"], dtype=object)[y])
+    fitted.save(tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), fitted.predict(X))
+
+
+@pytest.mark.parametrize("members", [1, 2])
+@pytest.mark.parametrize("leaf_layers", [0, 2])
+def test_a_regressor_predicts_bit_for_bit_as_before(members, leaf_layers, tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    recipe = Recipe(epochs=3)
+    fitted = TartRegressor(
+        window=3, stride=2, depth=2, leaf_layers=leaf_layers, hidden=4, members=members, recipe=recipe
+    ).fit(X, np.stack([y, -y], 1))
+    fitted.save(tmp_path / "m")
+    again = load(tmp_path / "m")
+    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
+    np.testing.assert_array_equal(again.predict_quantiles(X[:5]), fitted.predict_quantiles(X[:5]))
+    assert again.recipe == recipe
+
+
+def test_quantile_encoding_is_saved(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    fitted = TartClassifier(depth=1, epochs=2, numeric="quantile").fit(X, y)
+    fitted.save(tmp_path / "m")
+    np.testing.assert_array_equal(load(tmp_path / "m").predict_proba(X), fitted.predict_proba(X))
+
+
+def test_a_file_from_a_machine_with_another_device_loads(model, tmp_path):
+    fitted, frame = model
+    document, arrays = fitted._to_state()
+    document["parameters"]["device"] = "cuda:7"
+    persist.write(tmp_path / "m", document, arrays)
+    np.testing.assert_array_equal(load(tmp_path / "m").predict(frame), fitted.predict(frame))
+
+
+def test_what_cannot_be_saved_says_so(tmp_path):
+    from tartree.nn import UniformDecision
+
+    X, y = load_iris(return_X_y=True)
+    fitted = TartClassifier(depth=1, epochs=1, decision=lambda s, f, m: UniformDecision(s, m)).fit(X, y)
+    with pytest.raises(ValueError, match="decision, leaf and branching must be given by name"):
+        fitted.save(tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_200_mutated_files_give_an_error_or_the_same_model(model, tmp_path):
+    fitted, frame = model
+    path = tmp_path / "model.tart"
+    fitted.save(path)
+    content = path.read_bytes()
+    want = fitted.predict_proba(frame)
+    rng = np.random.default_rng(0)
+    messages = []
+    for turn in range(200):
+        changed = bytearray(content)
+        if turn % 4 == 0:  # some bytes changed
+            for _ in range(rng.integers(1, 4)):
+                changed[rng.integers(len(changed))] = rng.integers(256)
+        elif turn % 4 == 1:  # cut
+            del changed[rng.integers(len(changed)) :]
+        elif turn % 4 == 2:  # two blocks swapped
+            size = int(rng.integers(1, 64))
+            a, b = sorted(rng.choice(len(changed) // size - 1, 2, replace=False) * size)
+            changed[a : a + size], changed[b : b + size] = changed[b : b + size], changed[a : a + size]
+        else:  # the length of the header changed
+            changed[rng.integers(8)] = rng.integers(256)
+        mutated = tmp_path / "mutated.tart"
+        mutated.write_bytes(bytes(changed))
+        try:
+            again = load(mutated)
+        except persist.ModelFileError as error:
+            messages.append(str(error))
+        else:
+            np.testing.assert_array_equal(again.predict_proba(frame), want)
+    assert len(messages) > 150
+    assert all("mutated.tart" in message and "\n" not in message for message in messages)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d, a: d.pop("structure"),
+        lambda d, a: d.update(estimator="os.system"),
+        lambda d, a: d["structure"].update(depth=3),
+        lambda d, a: d["parameters"].update(surprise=1),
+        lambda d, a: d["fitted"].update(classes=["a", "b", "c"]),
+        lambda d, a: d["fitted"].update(dtype="O8,O8"),
+        lambda d, a: d.update(encoder={}),
+        lambda d, a: d.update(parameters=None),
+        lambda d, a: a.pop(next(name for name in a if name.startswith("tree."))),
+        lambda d, a: a.update({"tree.extra": np.zeros(3)}),
+    ],
+)
+def test_a_file_with_a_right_checksum_and_wrong_content(model, tmp_path, damage):
+    fitted, _ = model
+    document, arrays = fitted._to_state()
+    damage(document, arrays)
+    persist.write(tmp_path / "m", document, arrays)
+    with pytest.raises(persist.ModelFileError, match="m"):
+        load(tmp_path / "m")

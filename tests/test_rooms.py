@@ -1,0 +1,45 @@
+"""Who may import whom: docs/architecture.md, as a test."""
+
+import ast
+from pathlib import Path
+
+import tartree
+
+SOURCE = Path(tartree.__file__).parent
+ALLOWED = {
+    "structure": set(),
+    "persist": set(),
+    "table": set(),
+    "ops": {"structure"},
+    "nn": {"structure", "ops"},
+    "losses": {"structure", "ops", "nn"},
+    "training": {"structure", "ops", "nn", "losses"},
+    "estimators": {"structure", "ops", "nn", "losses", "training", "table", "persist"},
+    "zoo": {"structure", "ops", "nn", "losses", "training", "table", "persist", "estimators"},
+    "cli": {"structure", "ops", "nn", "losses", "training", "table", "persist", "estimators", "zoo"},
+}
+PUBLIC = {"Structure", "TableEncoder", "TartClassifier", "TartRegressor", "load", "__version__"}
+
+
+def imported_rooms(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "tartree":
+            yield from (alias.name for alias in node.names if alias.name not in PUBLIC)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tartree."):
+            yield node.module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("tartree."))
+
+
+def test_a_room_imports_only_from_its_left():
+    rooms = {path.stem if path.is_file() else path.name for path in SOURCE.iterdir()} - {
+        "__init__",
+        "__pycache__",
+        "py",
+    }
+    assert rooms == set(ALLOWED)
+    for room in rooms:
+        files = [SOURCE / f"{room}.py"] if (SOURCE / f"{room}.py").exists() else list((SOURCE / room).rglob("*.py"))
+        for path in files:
+            wrong = set(imported_rooms(path)) - ALLOWED[room] - {room}
+            assert not wrong, f"{path.relative_to(SOURCE)} may not import {wrong}"
