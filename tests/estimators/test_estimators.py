@@ -249,7 +249,7 @@ def test_several_targets():
         ({"stride": 5}, "stride=5"),
         ({"members": 0}, "members must be an integer of at least 1, however: members=0"),
         ({"selection": "both"}, "selection='both'"),
-        ({"recipe": "secret"}, "recipe must be one of default, paper or a Recipe, however: recipe='secret'"),
+        ({"recipe": "secret"}, "recipe must be one of default, deep, paper or a Recipe, however: recipe='secret'"),
         ({"epochs": 0}, "epochs=0"),
         ({"early_stopping": "maybe"}, "early_stopping='maybe'"),
         ({"device": "abacus"}, "device='abacus'"),

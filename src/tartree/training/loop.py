@@ -85,7 +85,7 @@ def train(
     -------
     History
     """
-    optimizer = _optimizer(tree, recipe)
+    optimizer = _optimizer(tree, recipe, n_batches=-(-len(rows) // recipe.batch_size))
     history = History()
     best = _Best(tree, recipe.patience) if validation is not None else None
     start = time.perf_counter()
@@ -137,12 +137,12 @@ def train(
     return history
 
 
-def _optimizer(tree: Tree, recipe: Recipe) -> torch.optim.Optimizer:
+def _optimizer(tree: Tree, recipe: Recipe, n_batches: int) -> torch.optim.Optimizer:
     decision, leaf = list(tree.decision.parameters()), list(tree.leaf.parameters())
     own = {id(p) for p in (*decision, *leaf)}
     groups = [
-        {"params": decision, "weight_decay": recipe.decision_decay},
-        {"params": leaf, "weight_decay": recipe.leaf_decay},
+        {"params": decision, "weight_decay": recipe.decision_decay / n_batches},
+        {"params": leaf, "weight_decay": recipe.leaf_decay / n_batches},
         {"params": [p for p in tree.parameters() if id(p) not in own], "weight_decay": 0.0},  # temperatures
     ]
     groups = [group for group in groups if group["params"]]
@@ -164,7 +164,7 @@ def _run_epoch(
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate((number + i / n_batches) / recipe.epochs)
         x = batch.x
-        if noise := recipe.noise(x.shape[-1]):
+        if noise := recipe.noise(x.shape[-1], len(rows)):
             x = x + noise * torch.randn(x.shape, generator=generator).to(x)
         optimizer.zero_grad()
         loss = _loss(tree, x, batch, recipe)  # (members,)

@@ -18,17 +18,18 @@ class Preset:
 
 
 _PAPER = "Yoo and Sael 2022"
+_AS_IN_PAPER = {"recipe": "paper", "early_stopping": False}
 
 PRESETS = {
     "tart-a": Preset(
         "many linear leaves, averaged: small data, readable",
         _PAPER,
-        {"depth": 6, "leaf_layers": 1, "selection": "multi", "dropout": 0.15, "recipe": "paper"},
+        {"depth": 6, "leaf_layers": 1, "selection": "multi", "dropout": 0.15, **_AS_IN_PAPER},
     ),
     "tart-b": Preset(
         "four perceptrons behind two decisions: large data",
         _PAPER,
-        {"depth": 2, "leaf_layers": 4, "selection": "single", "dropout": 0.15, "recipe": "paper"},
+        {"depth": 2, "leaf_layers": 4, "selection": "single", "dropout": 0.15, **_AS_IN_PAPER},
     ),
     "tart-c": Preset(
         "three-way decisions that share children: the balance of both",
@@ -40,13 +41,21 @@ PRESETS = {
             "leaf_layers": 2,
             "selection": "single",
             "dropout": 0.15,
-            "recipe": "paper",
+            **_AS_IN_PAPER,
         },
     ),
     "tart-max": Preset(
         "accuracy first: eight members with perceptrons as leaves",
         "this project",
-        {"depth": 4, "leaf_layers": 4, "selection": "multi", "members": 8, "dropout": 0.4},
+        {
+            "depth": 4,
+            "leaf_layers": 3,
+            "selection": "multi",
+            "members": 8,
+            "dropout": 0.3,
+            "early_stopping": False,
+            "recipe": "deep",
+        },
     ),
 }
 

@@ -1,0 +1,115 @@
+"""The command line: `tartree demo`, `fit`, `predict` and `inspect`.
+
+Only click is imported here: torch, scikit-learn, pyarrow and rich take seconds, and `--help` should not wait for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tartree import __version__
+from tartree.cli.errors import Commands, debug_option
+
+PRESETS = ("tart-a", "tart-b", "tart-c", "tart-max")
+DATA_HELP = "DATA is a CSV or TSV file (also .gz), a Parquet file, or - for CSV on standard input."
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tartree")
+@debug_option
+def main() -> None:
+    """Accurate and readable trees for tables.
+
+    \b
+    tartree demo                                  a first look, on data that is already here
+    tartree fit patients.csv --target diagnosis   learn from a table
+    tartree predict model.tart new.csv            predict the rows of another one
+    tartree inspect model.tart                    what a model file holds
+    """
+
+
+@main.command(epilog=DATA_HELP)
+@click.argument("data")
+@click.option("--target", required=True, metavar="COLUMN", help="The column to predict.")
+@click.option("--out", default="model.tart", show_default=True, metavar="FILE", help="Where the model is saved.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
+@click.option("--task", type=click.Choice(["auto", "classification", "regression"]), default="auto", show_default=True)
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
+@click.option("--drop-missing-target", is_flag=True, help="Leave out rows without a target.")
+@click.option("--preset", type=click.Choice(PRESETS), help="A named model; by default one readable tree.")
+@click.option("--depth", type=click.IntRange(min=0), help="Layers of decisions.")
+@click.option("--window", type=click.IntRange(min=2), help="Children of each decision.")
+@click.option("--stride", type=click.IntRange(min=1), help="Below the window, neighbours share children.")
+@click.option("--members", type=click.IntRange(min=1), help="Trees whose predictions are averaged.")
+@click.option("--selection", type=click.Choice(["multi", "single"]), help="Mix all leaves, or take the likeliest.")
+@click.option("--epochs", type=click.IntRange(min=1), help="Passes over the rows in training.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same model.")
+@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Of the cross-validation.")
+@click.option("--no-compare", is_flag=True, help="Skip the cross-validation and the models beside it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+@click.option("--quiet", is_flag=True, help="No notes and no progress on standard error.")
+@debug_option
+def fit(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -> None:
+    """Fit a model to a table and save it.
+
+    Guesses from the target whether to classify or to predict a number, compares the model by cross-validation with a
+    majority guess, a decision tree and a random forest, then fits it to all rows.
+    """
+    from tartree.cli import fitting, reporting
+    from tartree.cli.notes import Notes
+
+    notes = Notes(quiet)
+    report = fitting.fit_file(data, target, fitting.Settings(**options), notes)
+    if as_json:
+        reporting.print_json(report.to_dict(notes.texts))
+    else:
+        console = reporting.make_console()
+        reporting.show_fit(console, report)
+        reporting.show_saved(console, report)
+
+
+@main.command(epilog=DATA_HELP)
+@click.argument("model")
+@click.argument("data")
+@click.option("--out", default="-", show_default=True, metavar="FILE", help="A .csv, .tsv or .parquet file, or -.")
+@click.option("--proba/--no-proba", default=True, help="Also write probabilities (for numbers: the spread).")
+@click.option("--chunk-rows", type=click.IntRange(min=1), default=100_000, show_default=True, help="Rows at a time.")
+@click.option("--quiet", is_flag=True, help="No notes and no progress on standard error.")
+@debug_option
+def predict(model: str, data: str, out: str, proba: bool, chunk_rows: int, quiet: bool) -> None:
+    """Write the rows of a table with their predictions.
+
+    The columns of the table come first, as they are; then prediction, and probability_CLASS for each class or, for
+    numbers, std. The order of the columns does not matter, and the target may be there or not.
+    """
+    from tartree.cli import predicting
+    from tartree.cli.notes import Notes
+
+    predicting.predict_file(model, data, out, proba=proba, chunk_rows=chunk_rows, notes=Notes(quiet))
+
+
+@main.command()
+@click.argument("model")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+@debug_option
+def inspect(model: str, as_json: bool) -> None:
+    """Say what a model file holds: target, structure, and the columns it reads."""
+    from tartree.cli import inspecting, reporting
+
+    description = inspecting.describe(model)
+    if as_json:
+        reporting.print_json(description)
+    else:
+        inspecting.show(reporting.make_console(), description)
+
+
+@main.command()
+@click.option("--out", default="tartree-demo", show_default=True, metavar="DIR", help="Where the results go.")
+@debug_option
+def demo(out: str) -> None:
+    """Fit a readable tree to breast cancer data that comes with scikit-learn."""
+    from tartree.cli.demonstrating import run
+
+    run(out)

@@ -1,0 +1,3 @@
+from tartree.cli import main
+
+main(prog_name="tartree")

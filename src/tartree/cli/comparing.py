@@ -1,0 +1,121 @@
+"""Cross-validated scores of a model beside those of a guess, a decision tree and a random forest."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tartree.cli.notes import Notes
+from tartree.cli.targets import Target
+
+MOST_ROWS = 20_000  # of a cross-validation; more would take long and say the same
+
+
+@dataclass(frozen=True)
+class Score:
+    """The score of one model in each fold, and the mean seconds of a fit."""
+
+    name: str
+    folds: tuple[float, ...]
+    seconds: float
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.folds))
+
+    @property
+    def sd(self) -> float:
+        return float(np.std(self.folds))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Scores of all models on the same folds, the own one first."""
+
+    metric: str  # "accuracy" or "R2"
+    n_folds: int
+    n_rows: int
+    scores: tuple[Score, ...]
+
+
+def compare(table: Any, target: Target, estimator: Any, *, folds: int, seed: int, notes: Notes) -> Comparison | None:
+    """Cross-validate; None, with a note, where there are too few rows."""
+    from sklearn.base import clone
+
+    rows = np.arange(len(target.values))
+    if len(rows) > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MOST_ROWS])
+        notes.add(f"models are compared on {MOST_ROWS:,} of {len(target.values):,} rows, drawn at random")
+    table, values = table.take(rows), target.values[rows]
+    most = max(np.unique(values, return_counts=True)[1]) if target.is_classification else len(rows) // 2
+    n_folds = min(folds, int(most))
+    if n_folds < 2:
+        notes.add("there are too few rows for a cross-validation")
+        return None
+    if n_folds < folds:
+        notes.add(f"the cross-validation has {n_folds} folds, for there are few rows")
+    splits = list(_splits(values, target.is_classification, n_folds, seed))
+    contenders = {"tartree": lambda: clone(estimator), **_baselines(target.is_classification, seed)}
+    scores = []
+    with notes.progress(n_folds * len(contenders)) as begin:
+        for name, make in contenders.items():
+            found, started = [], time.perf_counter()
+            for number, (train, test) in enumerate(splits, start=1):
+                begin(f"{name}, fold {number} of {n_folds}")
+                found.append(_score(make(), table, values, train, test))
+            scores.append(Score(name, tuple(found), (time.perf_counter() - started) / n_folds))
+    return Comparison("accuracy" if target.is_classification else "R2", n_folds, len(rows), tuple(scores))
+
+
+def _splits(
+    values: NDArray[Any], stratified: bool, n_folds: int, seed: int
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    from sklearn.model_selection import KFold, StratifiedKFold
+
+    kind = StratifiedKFold if stratified else KFold
+    with warnings.catch_warnings():
+        # A class with fewer rows than folds is missing from some of them, which is noted elsewhere.
+        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
+        yield from kind(n_folds, shuffle=True, random_state=seed).split(np.zeros(len(values)), values)
+
+
+def _baselines(classification: bool, seed: int) -> dict[str, Callable[[], Any]]:
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+    from sklearn.pipeline import make_pipeline
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    from tartree.table import TableEncoder
+
+    tree, forest = (
+        (DecisionTreeClassifier, RandomForestClassifier)
+        if classification
+        else (DecisionTreeRegressor, RandomForestRegressor)
+    )
+    guess = DummyClassifier(strategy="most_frequent") if classification else DummyRegressor()
+    return {
+        "random forest": lambda: make_pipeline(TableEncoder(), forest(random_state=seed)),
+        "decision tree": lambda: make_pipeline(TableEncoder(), tree(random_state=seed)),
+        "majority guess" if classification else "mean": lambda: make_pipeline(TableEncoder(), guess),
+    }
+
+
+def _score(model: Any, table: Any, values: NDArray[Any], train: NDArray[np.intp], test: NDArray[np.intp]) -> float:
+    from sklearn.metrics import r2_score
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "fit was interrupted", UserWarning)  # said otherwise below
+        model.fit(table.take(train), values[train])
+    history = getattr(model, "history_", None)
+    if getattr(history, "interrupted", False):  # the estimator keeps its weights on Ctrl-C, but here it means: stop
+        raise KeyboardInterrupt
+    predicted = model.predict(table.take(test))
+    if values.dtype.kind == "f":
+        return float(r2_score(values[test], predicted))
+    return float(np.mean(predicted == values[test]))

@@ -1,0 +1,153 @@
+"""`tartree fit`: from a file to a saved model."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tartree.cli.comparing import Comparison, compare
+from tartree.cli.errors import Problem
+from tartree.cli.notes import Notes
+from tartree.cli.preparing import check_columns, look_at_columns, prepare
+from tartree.cli.reading import open_table
+from tartree.cli.targets import Target, Task, read_target
+
+PARAMETERS = ("depth", "window", "stride", "members", "selection", "epochs")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options of `tartree fit`, but for the data and the target."""
+
+    out: str = "model.tart"
+    force: bool = False
+    task: Literal["auto"] | Task = "auto"
+    drop: tuple[str, ...] = ()
+    drop_missing_target: bool = False
+    preset: str | None = None
+    depth: int | None = None
+    window: int | None = None
+    stride: int | None = None
+    members: int | None = None
+    selection: str | None = None
+    epochs: int | None = None
+    seed: int = 0
+    folds: int = 5
+    no_compare: bool = False
+
+    def make_estimator(self, task: Task, verbose: int) -> Any:
+        parameters = {name: getattr(self, name) for name in PARAMETERS if getattr(self, name) is not None}
+        parameters |= {"random_state": self.seed, "verbose": verbose}
+        if self.preset is not None:
+            from tartree import zoo
+
+            return zoo.make(self.preset, task=task, **parameters)
+        from tartree import TartClassifier, TartRegressor
+
+        return (TartClassifier if task == "classification" else TartRegressor)(**parameters)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `tartree fit` has to say."""
+
+    data: str
+    n_rows: int
+    columns: dict[str, int]  # how many of each kind
+    target: Target
+    structure: dict[str, Any]
+    n_members: int
+    n_leaves: int
+    n_parameters: int
+    comparison: Comparison | None
+    seconds: float
+    path: str
+    model: Any = field(repr=False)
+
+    def to_dict(self, notes: list[str]) -> dict[str, Any]:
+        """Plain data for JSON."""
+        found = self.comparison
+        return {
+            "data": self.data,
+            "rows": self.n_rows,
+            "columns": self.columns,
+            "target": self.target.name,
+            "task": self.target.task,
+            "classes": [{"class": label, "rows": count} for label, count in self.target.classes.items()],
+            "structure": self.structure,
+            "members": self.n_members,
+            "leaves": self.n_leaves,
+            "parameters": self.n_parameters,
+            "cross_validation": found
+            and {
+                "metric": found.metric,
+                "folds": found.n_folds,
+                "rows": found.n_rows,
+                "scores": {
+                    score.name: {
+                        "mean": _finite(score.mean),
+                        "sd": _finite(score.sd),
+                        "folds": [_finite(value) for value in score.folds],
+                        "seconds_per_fit": score.seconds,
+                    }
+                    for score in found.scores
+                },
+            },
+            "seconds": self.seconds,
+            "model": self.path,
+            "notes": notes,
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def fit_file(data: str, target_name: str, settings: Settings, notes: Notes) -> Report:
+    """Read a table, compare models on it, fit one to all of it and save that."""
+    with open_table(data, notes) as source:
+        check_columns(source, target_name, settings.drop)
+        _check_out(settings)
+        table, labels, raw = prepare(source, target_name, settings.drop, settings.drop_missing_target, notes)
+    target = read_target(labels, raw, target_name, settings.task, notes)
+    with notes.warnings():
+        columns = look_at_columns(table, source.label, notes)
+        comparison = None
+        if not settings.no_compare:
+            estimator = settings.make_estimator(target.task, verbose=0)
+            comparison = compare(table, target, estimator, folds=settings.folds, seed=settings.seed, notes=notes)
+        model = settings.make_estimator(target.task, verbose=int(notes.shows_progress))
+        started = time.perf_counter()
+        model.fit(table, target.values)
+        seconds = time.perf_counter() - started
+    model.target_name_ = target_name
+    model.save(settings.out)
+    return Report(
+        source.label,
+        table.num_rows,
+        columns,
+        target,
+        model.structure_.to_dict(),
+        model.members,
+        model.structure_.n_leaves,
+        model.n_parameters_,
+        comparison,
+        seconds,
+        settings.out,
+        model,
+    )
+
+
+def _check_out(settings: Settings) -> None:
+    """Find out before the work whether its result can be kept."""
+    out = Path(settings.out)
+    if out.is_dir():
+        raise Problem(f"{out} is a directory; give the name of a file to --out")
+    if out.exists() and not settings.force:
+        raise Problem(f"{out} exists; give --force to replace it, or another --out")
+    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
+        raise Problem(f"{out} cannot be written: {out.parent} is not a directory that can be written to")

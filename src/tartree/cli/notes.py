@@ -1,0 +1,70 @@
+"""What is said on standard error beside the results: notes, warnings and progress."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+
+class Notes:
+    """Notes for the user, shown at once unless `quiet`, and kept for whoever prints them as data."""
+
+    def __init__(self, quiet: bool = False) -> None:
+        self.quiet = quiet
+        self.texts: list[str] = []
+
+    def add(self, text: str) -> None:
+        self.texts.append(text)
+        self.say(f"Note: {text}")
+
+    def say(self, text: str) -> None:
+        """Show a line, and do not keep it."""
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    @property
+    def shows_progress(self) -> bool:
+        return not self.quiet and sys.stderr.isatty()
+
+    @contextmanager
+    def warnings(self) -> Iterator[None]:
+        """Turn warnings into notes, each text once."""
+
+        def add(message: Warning | str, *where: Any, **more: Any) -> None:
+            text = " ".join(str(message).split())
+            if text not in self.texts:
+                self.add(text)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("default")
+            # What libraries are going to change is of no use to whoever sits before the command line.
+            for kind in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+                warnings.simplefilter("ignore", kind)
+            warnings.showwarning = add
+            yield
+
+    @contextmanager
+    def progress(self, total: int | None) -> Iterator[Callable[[str], None]]:
+        """A bar that vanishes at the end, of `total` steps if that is known; call its function as each step begins."""
+        if not self.shows_progress:
+            yield lambda step: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=total)
+            begun = 0
+
+            def begin(step: str) -> None:
+                nonlocal begun
+                bar.update(task, completed=begun, description=step)
+                begun += 1
+
+            yield begin

@@ -1,0 +1,124 @@
+"""A table made ready for fit: with types, without empty rows, and looked at for what a user should know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tartree.cli import values
+from tartree.cli.errors import Problem, counted, listed, missing_column
+from tartree.cli.notes import Notes
+from tartree.cli.reading import Source
+
+
+def prepare(
+    source: Source, target: str, drop: tuple[str, ...], drop_missing_target: bool, notes: Notes
+) -> tuple[Any, Any, Any]:
+    """The table to learn from, the target, and the text that the target was in a CSV file (otherwise None)."""
+    table = source.read_all()
+    if not table.num_rows:
+        raise Problem(f"{source.label} has a header and no rows")
+    raw = values.trim(table[target]) if source.is_text else None
+    table = table.drop_columns(list(drop))
+    if source.is_text:
+        table = _typed(table, source, notes)
+    keep = _rows_with_values(table)
+    n_rows = _count(keep)
+    if n_rows < table.num_rows:
+        notes.add(f"left out: {counted(table.num_rows - n_rows, 'empty row')} of {source.label}")
+    keep = pc.and_(keep, _is_present(table[target]))
+    n_gaps = n_rows - _count(keep)
+    if n_gaps == n_rows:
+        raise Problem(f"target {target!r} has no values at all")
+    if n_gaps and not drop_missing_target:
+        raise Problem(
+            f"target {target!r} has gaps in {n_gaps:,} of {counted(n_rows, 'row')}; "
+            "fill them, or give --drop-missing-target to leave these rows out"
+        )
+    if n_gaps:
+        notes.add(f"left out: {counted(n_gaps, 'row')} without a target")
+    table, raw = table.filter(keep), None if raw is None else raw.filter(keep)
+    return table.drop_columns([target]), table[target], raw
+
+
+def check_columns(source: Source, target: str, drop: tuple[str, ...]) -> None:
+    """Raise unless there are the target, what is to be dropped, and something beside them."""
+    for name in (target, *drop):
+        if name not in source.names:
+            raise missing_column(name, source.names, source.label)
+    if target in drop:
+        raise Problem(f"column {target!r} cannot be both the target and left out")
+    if set(source.names) == {target, *drop}:
+        raise Problem(f"{source.label} has no column beside the target {target!r} to predict it from")
+
+
+def _typed(table: Any, source: Source, notes: Notes) -> Any:
+    """The text of a CSV file with a type for each column; one column at a time, to hold little twice."""
+    for place, name in enumerate(table.column_names):
+        typed = values.infer(table[name], decimal_comma=source.decimal_comma)
+        values.check_finite(typed, name, first_row=2)  # the header is row 1
+        doubt = values.doubts(typed, name, decimal_comma=source.decimal_comma)
+        if doubt:
+            notes.add(doubt)
+        table = table.set_column(place, name, typed)
+    return table
+
+
+def _count(mask: Any) -> int:
+    return int(pc.sum(mask).as_py() or 0)
+
+
+def _is_present(column: Any) -> Any:
+    present = pc.is_valid(column)
+    if pa.types.is_floating(column.type):
+        present = pc.and_(present, pc.invert(pc.fill_null(pc.is_nan(column), False)))
+    return present
+
+
+def _rows_with_values(table: Any) -> Any:
+    found = pc.is_valid(table.column(0))
+    for column in table.columns[1:]:
+        found = pc.or_(found, pc.is_valid(column))
+    return found
+
+
+def look_at_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
+    """Count the kinds of columns, and say which ones tell nothing or look like identifiers."""
+    from tartree.table import Boolean, Constant, Numeric, TableEncoder
+
+    encoder = TableEncoder().fit(table)
+    used = {feature.name for feature in encoder.features_}
+    counts = {"numeric": 0, "categorical": 0, "boolean": 0, "date": 0, "left out": 0}
+    constant: list[str] = []
+    identifiers: list[str] = []
+    for name, column in zip(table.column_names, encoder.columns_, strict=True):
+        if name not in used:
+            counts["left out"] += 1
+            (constant if isinstance(column, Constant) else identifiers).append(repr(name))
+        elif isinstance(column, Numeric):
+            counts["numeric" if column.unit == "number" else "date"] += 1
+        else:
+            counts["boolean" if isinstance(column, Boolean) else "categorical"] += 1
+    if constant:
+        notes.add(f"left out, for they hold one value or none: {listed(constant)}")
+    if identifiers:
+        notes.add(f"left out, for they hold another text in every row, like an identifier: {listed(identifiers)}")
+    numbered = [repr(name) for name in table.column_names if _is_numbering(table[name])]
+    if numbered:
+        notes.add(f"another whole number in every row, like an identifier: {listed(numbered)}; leave out with --drop")
+    if not used:
+        raise Problem(f"{where} has no column that tells rows apart, beside the target")
+    return counts
+
+
+def _is_numbering(column: Any) -> bool:
+    """Whole numbers that are all different, in order or as far apart as identifiers are."""
+    n_rows = len(column)
+    if n_rows < 20 or not pa.types.is_integer(column.type) or column.null_count:
+        return False
+    if len(pc.unique(column)) < n_rows:
+        return False
+    low, high = pc.min_max(column).as_py().values()
+    return bool(high - low + 1 == n_rows or low >= 1000)

@@ -1,0 +1,129 @@
+"""The column to predict: which task it asks for, and what is wrong with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from tartree.cli.errors import Problem, listed
+from tartree.cli.notes import Notes
+
+Task = Literal["classification", "regression"]
+
+FEW_CLASSES = 20  # up to here, whole numbers may be names of classes
+ROWS_PER_CLASS = 5
+
+
+@dataclass(frozen=True)
+class Target:
+    """A checked target: labels or numbers, and the rows of each class."""
+
+    name: str
+    task: Task
+    values: NDArray[Any]  # (rows,)
+    classes: dict[Any, int]  # rows of each class, most frequent first; empty for regression
+
+    @property
+    def is_classification(self) -> bool:
+        return self.task == "classification"
+
+
+def read_target(column: Any, raw: Any, name: str, asked: Literal["auto"] | Task, notes: Notes) -> Target:
+    """Check a target without gaps, given in its type and, if it comes from a CSV file, as the text it was."""
+    n_different = len(pc.unique(column))
+    guessed = asked == "auto"
+    if asked == "auto":
+        task, reason = guess_task(column, n_different, name)
+        if is_number(column.type):
+            other = "regression" if task == "classification" else "classification"
+            notes.add(f"{name!r} holds {reason}: taken as {task}; for {other} give --task {other}")
+    else:
+        task = asked
+    if task == "regression":
+        return _read_numbers(column, name)
+    if n_different < 2:
+        only = _shown(column[0].as_py())
+        raise Problem(f"target {name!r} has one class only, {only}: there is nothing to tell apart")
+    n_rows = len(column)
+    scarce = n_different > FEW_CLASSES and n_different * ROWS_PER_CLASS > n_rows
+    if n_different == n_rows or (guessed and scarce):
+        numeric = is_number(column.type)
+        raise Problem(
+            f"target {name!r} has {n_different:,} different values in {n_rows:,} rows: it looks like "
+            f"{'a number' if numeric else 'an identifier or free text'}; "
+            f"{'use --task regression' if numeric else 'give another --target'}"
+        )
+    labels = _labels(column, raw)
+    found, counts = np.unique(labels, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    classes = dict(zip(found[order].tolist(), counts[order].tolist(), strict=True))
+    _note_classes(classes, name, notes)
+    return Target(name, task, labels, classes)
+
+
+def guess_task(column: Any, n_different: int, name: str) -> tuple[Task, str]:
+    """Classification or regression, and what speaks for it."""
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        raise Problem(f"target {name!r} holds dates or times; write it as numbers, such as days, or as classes")
+    if not is_number(kind):
+        return "classification", f"{n_different:,} different {'truth values' if pa.types.is_boolean(kind) else 'texts'}"
+    few = n_different <= FEW_CLASSES and n_different <= max(2, len(column) // ROWS_PER_CLASS)
+    if few and _is_whole(column):
+        return "classification", f"{n_different} different whole numbers"
+    return "regression", f"{n_different:,} different numbers"
+
+
+def is_number(kind: Any) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_whole(column: Any) -> bool:
+    return bool(pa.types.is_integer(column.type) or pc.all(pc.equal(pc.floor(column), column)).as_py())
+
+
+def _read_numbers(column: Any, name: str) -> Target:
+    if not is_number(column.type):
+        wrong = _shown(column[0].as_py())
+        raise Problem(f"target {name!r} must hold numbers for regression, however: the first value is {wrong}")
+    values = pc.cast(column, pa.float64()).to_numpy()
+    if not np.isfinite(values).all():
+        raise Problem(f"target {name!r} must hold finite numbers, however: it holds infinity")
+    if values.min() == values.max():
+        raise Problem(f"target {name!r} has one value only, {values[0]:g}: there is nothing to predict")
+    return Target(name, "regression", values, {})
+
+
+def _labels(column: Any, raw: Any) -> NDArray[Any]:
+    """Labels as they were written, but for whole numbers."""
+    kind = column.type
+    if is_number(kind) and _is_whole(column):
+        return np.asarray(pc.cast(column, pa.int64()).to_numpy())
+    if raw is not None:
+        return np.array(raw.to_pylist(), dtype=np.str_)
+    if pa.types.is_boolean(kind):
+        return np.array(column.to_pylist(), dtype=np.bool_)
+    return np.array([str(value) for value in column.to_pylist()], dtype=np.str_)
+
+
+def _note_classes(classes: dict[Any, int], name: str, notes: Notes) -> None:
+    rare = [label for label, count in classes.items() if count == 1]
+    if rare:
+        few = f"classes {listed(map(_shown, rare))} have" if len(rare) > 1 else f"class {_shown(rare[0])} has"
+        notes.add(f"{few} one row only, which is too few to learn and to check")
+    spellings: dict[str, list[str]] = {}
+    for label in classes:
+        if isinstance(label, str):
+            spellings.setdefault(" ".join(label.lower().split()), []).append(label)
+    for same in spellings.values():
+        if len(same) > 1:
+            notes.add(f"classes {' and '.join(map(repr, same))} of {name!r} differ in upper case or spaces only")
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if isinstance(value, str) else str(value)

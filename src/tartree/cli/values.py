@@ -1,0 +1,151 @@
+"""Text of a CSV column as numbers, dates, booleans or levels, decided over the whole column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tartree.cli.errors import Problem
+
+#: Texts that mean "no value", in lower case; in a column of numbers there are more.
+GAPS = ("", "na", "n/a", "nan", "null", "?", "<na>", "#n/a", "#null!", "#value!", "#div/0!")
+NUMBER_GAPS = (*GAPS, "-", "--", "---", ".", "..", "none", "missing", "unknown", "n.a.", "nd", "n.d.", "nil")
+
+NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+WHOLE = r"^[+-]?\d{1,15}$"
+CODE = r"^0\d+$"  # leading zeros carry meaning: a postcode, not a number
+OTHER_DATE = r"^\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})\b"
+DATES = ("date", "datetime", "datetime[UTC]")
+
+
+def trim(column: Any) -> Any:
+    """Text without the spaces around it."""
+    return pc.utf8_trim_whitespace(column)
+
+
+def blank(text: Any, gaps: tuple[str, ...] = GAPS) -> Any:
+    """Trimmed text, null where it means that there is no value."""
+    is_gap = pc.is_in(pc.utf8_lower(text), value_set=pa.array(gaps))
+    return pc.if_else(is_gap, pa.scalar(None, pa.string()), text)
+
+
+def infer(column: Any, *, decimal_comma: bool) -> Any:
+    """A column of text in the type that all of its values have."""
+    text = trim(column)
+    present = blank(text, NUMBER_GAPS)
+    if present.null_count == len(present):
+        return blank(text)
+    if not _any(pc.match_substring_regex(present, CODE)):
+        numbers = to_numbers(present, decimal_comma=decimal_comma)
+        if numbers is not None:
+            return numbers
+    lower = pc.utf8_lower(present)
+    if _all(pc.is_in(pc.drop_null(lower), value_set=pa.array(["true", "false"]))):
+        return pc.equal(lower, "true")
+    dates = to_dates(present)
+    return blank(text) if dates is None else dates
+
+
+def to_numbers(text: Any, *, decimal_comma: bool) -> Any:
+    """Whole numbers as int64, others as float64; None if a value is no number."""
+    for repair in (False, True):
+        repaired = _repaired(text, decimal_comma) if repair else text
+        try:
+            numbers = pc.cast(repaired, pa.float64())
+        except pa.ArrowInvalid:
+            continue
+        return pc.cast(numbers, pa.int64()) if _all(pc.match_substring_regex(repaired, WHOLE)) else numbers
+    return None
+
+
+def _repaired(text: Any, decimal_comma: bool) -> Any:
+    """Numbers with a typographic minus or a decimal comma in the form that is read."""
+    text = pc.replace_substring(text, "\N{MINUS SIGN}", "-")
+    return pc.replace_substring_regex(text, r"^([+-]?\d*),(\d+)$", r"\1.\2") if decimal_comma else text
+
+
+def to_dates(text: Any) -> Any:
+    """Dates or datetimes in ISO form, or with day, month and year between dots; None if a value is none."""
+    text = pc.replace_substring_regex(text, r"^(\d)\.", r"0\1.")
+    text = pc.replace_substring_regex(text, r"^(\d\d)\.(\d)\.", r"\1.0\2.")
+    text = pc.replace_substring_regex(text, r"^(\d\d)\.(\d\d)\.(\d{4})\b", r"\3-\2-\1")
+    for kind in (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return pc.cast(text, kind)
+        except pa.ArrowInvalid:
+            continue
+    return None
+
+
+def read_as(column: Any, kind: str, unit: str | None, *, name: str, first_row: int, decimal_comma: bool) -> Any:
+    """A column of text in the type that a fitted column has; a value that cannot be read is named with its row."""
+    text = trim(column)
+    if kind == "numeric" and unit == "number":
+        present = blank(text, NUMBER_GAPS)
+        found = to_numbers(present, decimal_comma=decimal_comma)
+        wanted = "numbers"
+    elif kind == "numeric" and unit in DATES:
+        present = blank(text, NUMBER_GAPS)
+        found = to_dates(present)
+        wanted = "dates such as 2024-12-31"
+    else:
+        return blank(text)  # levels and booleans are text to the encoder
+    check_finite(found, name, first_row)
+    if found is None:
+        row, value = _first_wrong(present, unit, decimal_comma)
+        raise Problem(
+            f"column {name!r} must hold {wanted}, as it did in fit, however: row {first_row + row} holds {value!r}; "
+            "correct it or leave it empty"
+        )
+    return found
+
+
+def check_finite(column: Any, name: str, first_row: int) -> None:
+    """Raise for infinity, which no column of a table may hold."""
+    if column is not None and pa.types.is_floating(column.type):
+        infinite = pc.fill_null(pc.is_inf(column), False)
+        if _any(infinite):
+            row = first_row + pc.index(infinite, True).as_py()
+            raise Problem(
+                f"column {name!r} must hold finite numbers, however: row {row} holds infinity or more than fits"
+            )
+
+
+def _first_wrong(text: Any, unit: str | None, decimal_comma: bool) -> tuple[int, str]:
+    for row, value in enumerate(text.to_pylist()):
+        one = pa.array([value], pa.string())
+        found = to_numbers(one, decimal_comma=decimal_comma) if unit == "number" else to_dates(one)
+        if found is None:
+            return row, value
+    # Each value is a date of a kind, but not all of the same one.
+    return 0, text.drop_null()[0].as_py()
+
+
+def doubts(typed: Any, name: str, *, decimal_comma: bool) -> str | None:
+    """What a user should know about a column that was read as text, if anything."""
+    if not pa.types.is_string(typed.type) or typed.null_count == len(typed):
+        return None
+    present = pc.drop_null(typed)
+    numeric = pc.match_substring_regex(_repaired(blank(present, NUMBER_GAPS), decimal_comma), NUMBER)
+    n_numbers = pc.sum(numeric).as_py() or 0
+    if len(present) > n_numbers >= 0.8 * len(present):
+        wrong = pc.filter(present, pc.invert(pc.fill_null(numeric, True)))
+        if len(wrong):
+            row = pc.index(typed, wrong[0]).as_py() + 2  # the header is row 1
+            return (
+                f"column {name!r} is read as text: {len(wrong)} of {len(present)} values are no numbers "
+                f"(row {row}: {wrong[0].as_py()!r}); correct them or leave them empty"
+            )
+    if _all(pc.match_substring_regex(present, OTHER_DATE)):
+        return f"column {name!r} is read as text: write its dates like 2024-12-31 (now {present[0].as_py()!r})"
+    return None
+
+
+def _all(mask: Any) -> bool:
+    return bool(pc.all(mask).as_py())
+
+
+def _any(mask: Any) -> bool:
+    return bool(pc.any(mask).as_py())

@@ -1,0 +1,148 @@
+"""What the pages promise: links lead to files, names exist where they are said to be, and code runs as pasted.
+
+The convention of code spans in docs/:
+
+- ``tartree.ops.tconv`` is a name that can be imported, with attributes of classes (``tartree.Structure.depth``) and of
+  their instances where a class declares them or takes them as a parameter;
+- ``tartree.nn.Tree.build(share, dropout)`` says that the callable has these parameters;
+- ``tartree.zoo.PRESETS["tart-a"]`` says that the mapping has this key;
+- ``tests/test_structure.py::test_frozen`` is a test;
+- a span that begins with a folder of the repository, such as ``src/tartree/losses.py``, is a file or a folder.
+
+A block fenced as ``python`` is run; ``python no-run`` is not.
+"""
+
+import ast
+import inspect
+import pkgutil
+import re
+import textwrap
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+PAGES = [path for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS) if path.exists()]
+PAPER = ROOT / "docs" / "paper-to-code.md"
+
+FENCE = re.compile(r"^ *```(?P<info>[^\n`]*)\n(?P<body>.*?)^ *``` *$", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+LINK = re.compile(r"\]\(<?([^()\s>]+)>?(?: \"[^\"]*\")?\)|^\[[^\]]+\]: (\S+)|(?:src|href)=\"([^\"]+)\"", re.MULTILINE)
+NAME = re.compile(r"(tartree(?:\.\w+)+)(?:\((\w+(?:, \w+)*)\)|\[\"([^\"]+)\"\])?")
+TEST = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
+FOLDERS = ("src/", "tests/", "docs/", "benchmarks/", "examples/")
+
+
+def page_name(path):
+    return path.relative_to(ROOT).as_posix()
+
+
+def prose(path):
+    """A page without its fenced blocks."""
+    return FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def spans(text):
+    return [match[1] for match in SPAN.finditer(text)]
+
+
+def linked_files(path, text):
+    """Where the relative links of a page, or of a part of it, lead."""
+    targets = ["".join(found) for found in LINK.findall(SPAN.sub("code", text))]
+    local = [target.split("#")[0] for target in targets if not re.match(r"[a-z]+:", target)]
+    return [(path.parent / unquote(target)).resolve() for target in local if target]
+
+
+def find(name):
+    """What a dotted name means; None for an attribute that only instances have."""
+    try:
+        return pkgutil.resolve_name(name)
+    except AttributeError:
+        owner, _, attribute = name.rpartition(".")
+        cls = find(owner)
+        if isinstance(cls, type):
+            declared = {field for base in cls.__mro__ for field in inspect.get_annotations(base)}
+            if attribute in declared | set(inspect.signature(cls).parameters):
+                return None
+        raise
+
+
+def home(name):
+    """The file where a name is written: that of a function or class, or that of whatever holds a value."""
+    for candidate in (name, name.rpartition(".")[0]):
+        try:
+            return Path(inspect.getsourcefile(inspect.unwrap(find(candidate)))).resolve()
+        except TypeError:  # a value
+            continue
+    raise AssertionError(f"{name} has no file")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_name)
+def test_relative_links_lead_to_files(path):
+    for target in linked_files(path, prose(path)):
+        assert target.is_relative_to(ROOT), f"{target} is outside the repository"
+        assert target.exists(), f"{target.relative_to(ROOT)} does not exist"
+
+
+@pytest.mark.parametrize("path", DOCS, ids=page_name)
+def test_names_in_code_spans_exist(path):
+    for span in spans(prose(path)):
+        if match := NAME.match(span):
+            name, parameters, key = match.groups()
+            try:
+                thing = find(name)
+            except (AttributeError, ImportError) as error:
+                pytest.fail(f"`{span}`: {error}")
+            if parameters:
+                missing = set(parameters.split(", ")) - set(inspect.signature(thing).parameters)
+                assert not missing, f"`{span}`: {name} has no parameter {missing}"
+            if key:
+                assert key in thing, f"`{span}`: there is no such key"
+        elif match := TEST.fullmatch(span):
+            file, function = match.groups()
+            assert (ROOT / file).is_file(), f"`{span}`: no such file"
+            defined = [node.name for node in ast.walk(ast.parse((ROOT / file).read_text())) if hasattr(node, "name")]
+            assert function in defined, f"`{span}`: no such test"
+        elif span.startswith(FOLDERS) and " " not in span:
+            assert list(ROOT.glob(span)), f"`{span}`: no such file"
+
+
+def test_the_paper_page_links_the_file_of_each_name():
+    rows = [line for line in prose(PAPER).splitlines() if line.startswith("|")]
+    assert len(rows) > 50
+    for row in rows:
+        files = linked_files(PAPER, row)
+        for span in spans(row):
+            if match := NAME.match(span):
+                assert home(match[1]) in files, f"{match[1]} lives in {home(match[1])}, which its row does not link"
+            elif match := TEST.fullmatch(span):
+                assert ROOT / match[1] in files, f"{span}: its row does not link {match[1]}"
+            elif span.startswith(FOLDERS):
+                assert (ROOT / span).resolve() in files, f"{span} is not a link in its row"
+
+
+def test_the_paper_page_is_complete():
+    counts = {"Definition": 2, "Lemma": 3, "Eq.": 6, "Algorithm": 2, "Table": 9, "Figure": 5}
+    text = prose(PAPER)
+    for kind, count in counts.items():
+        for number in range(1, count + 1):
+            assert re.search(rf"^\| {kind} {number}\b", text, re.MULTILINE), f"{kind} {number} has no row"
+
+
+def blocks(path):
+    """The Python blocks of a page that are meant to run, each behind as many empty lines as stand above it."""
+    text = path.read_text(encoding="utf-8")
+    for match in FENCE.finditer(text):
+        words = match["info"].split()
+        if words[:1] == ["python"] and "no-run" not in words:
+            yield "\n" * text.count("\n", 0, match.start("body")) + textwrap.dedent(match["body"])
+
+
+@pytest.mark.parametrize("path", [path for path in PAGES if any(blocks(path))], ids=page_name)
+def test_python_blocks_run_as_pasted(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {"__name__": "__main__"}
+    for block in blocks(path):
+        exec(compile(block, str(path), "exec"), namespace)
