@@ -1,6 +1,6 @@
 """Time of a training step against the least it needs: its two matrix products and the Adam step. Ratios, in one run.
 
-    python benchmarks/speed.py [--depths 8 10 12] [--repeats 20] [--out docs/benchmarks/speed.json]
+    python benchmarks/speed.py [--depths 8 10 12] [--repeats 20] [--out docs/benchmarks/speed]
 
 The tree is the paper's: W = S = 2, linear decisions (H = 1), constant leaves (L = 0), 784 features, 10 classes, a batch
 of 1024 rows. Before anything is timed, its arrivals and gradients are compared with the reference.
@@ -106,7 +106,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--depths", type=int, nargs="+", default=[8, 10, 12])
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--out", type=Path, help="also write the result as JSON")
+    parser.add_argument("--out", type=Path, default=Path("docs/benchmarks/speed"), help="without its ending")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.memory_of is not None:
@@ -120,15 +120,38 @@ def main() -> None:
         memory = peak_memory(depth)
         rows.append({"depth": depth, "step_ms": step, "floor_ms": floor, "ratio": step / floor, "memory": memory})
         print(f"{depth:5}   {step:7.2f}   {floor:8.2f}   {step / floor:5.2f}   {memory:.1f}")
-    if arguments.out:
-        machine = {
-            "processor": platform.processor() or platform.machine(),
-            "threads": torch.get_num_threads(),
-            "torch": torch.__version__,
-            "python": platform.python_version(),
-        }
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps({"machine": machine, "rows": rows}, indent=2) + "\n")
+    machine = {
+        "processor": platform.processor() or platform.machine(),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.with_suffix(".json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=2) + "\n")
+    arguments.out.with_suffix(".md").write_text(page(rows, machine))
+
+
+def page(rows: list[dict[str, Any]], machine: dict[str, Any]) -> str:
+    lines = [
+        "# Speed of a training step",
+        "",
+        "A soft tree (W = S = 2, linear decisions, constant leaves) on 784 features, 10 classes and a batch of 1024",
+        "rows: milliseconds of a whole step (forward, backward, Adam) and of the least it needs, its two matrix",
+        "products and the Adam step, measured in turns in one run. Memory is the peak growth in a step, in units of",
+        "batch x nodes x 4 bytes.",
+        "Made by `benchmarks/speed.py`; its data is `speed.json`.",
+        "",
+        "| depth | step, ms | products and Adam, ms | ratio | memory |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {r['depth']} | {r['step_ms']:.1f} | {r['floor_ms']:.1f} | {r['ratio']:.2f} | {r['memory']:.1f} |"
+            for r in rows
+        ),
+        "",
+        ", ".join(f"{name} {value}" for name, value in machine.items()) + ".",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

@@ -146,3 +146,10 @@ def test_python_blocks_run_as_pasted(path, tmp_path, monkeypatch):
     namespace = {"__name__": "__main__"}
     for block in blocks(path):
         exec(compile(block, str(path), "exec"), namespace)
+
+
+def test_figures_in_the_readme_are_those_of_the_benchmark():
+    tables = [line for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("|")]
+    measured = (ROOT / "docs/benchmarks/accuracy.md").read_text().splitlines()
+    assert len(tables) == 6
+    assert set(tables) <= set(measured)

@@ -163,9 +163,9 @@ def test_early_stopping_keeps_shares_of_classes(iris):
     model = quick(early_stopping=True, epochs=200).fit(X, y)
     assert model.history_["validation_loss"].shape[1] == 1
     assert model.history_.best_epoch is not None
-    from tartree.estimators.base import _split
+    from tartree.estimators.rows import split_rows
 
-    kept, held = _split(150, y, 0.1, np.random.RandomState(0))
+    kept, held = split_rows(150, y, 0.1, np.random.RandomState(0))
     assert len(held) == 15
     assert np.bincount(y[held.numpy()]).tolist() == [5, 5, 5]
     assert sorted([*kept.tolist(), *held.tolist()]) == list(range(150))
@@ -185,7 +185,7 @@ def test_ctrl_c_leaves_a_fitted_model(iris):
 
 
 def test_a_large_memory_map_is_read_in_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("tartree.estimators.base.IN_MEMORY_BYTES", 100)
+    monkeypatch.setattr("tartree.estimators.rows.IN_MEMORY_BYTES", 100)
     X, y = load_iris(return_X_y=True)
     mapped = np.memmap(tmp_path / "x.bin", dtype=np.float64, mode="w+", shape=X.shape)
     mapped[:] = X

@@ -3,6 +3,7 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
 from tartree import TartClassifier, TartRegressor, load, persist
+from tartree.estimators.state import state_of
 from tartree.training import Recipe
 
 from .test_estimators import mixed_frame
@@ -63,6 +64,13 @@ def test_a_regressor_predicts_bit_for_bit_as_before(members, leaf_layers, tmp_pa
     assert again.recipe == recipe
 
 
+def test_class_weights_of_numbers_are_saved(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    fitted = TartClassifier(depth=1, epochs=2, class_weight={0: 1.0, 1: 2.0, 2: 3.0}).fit(X, y)
+    fitted.save(tmp_path / "m")
+    assert load(tmp_path / "m").get_params() == fitted.get_params()
+
+
 def test_quantile_encoding_is_saved(tmp_path):
     X, y = load_iris(return_X_y=True)
     fitted = TartClassifier(depth=1, epochs=2, numeric="quantile").fit(X, y)
@@ -72,7 +80,7 @@ def test_quantile_encoding_is_saved(tmp_path):
 
 def test_a_file_from_a_machine_with_another_device_loads(model, tmp_path):
     fitted, frame = model
-    document, arrays = fitted._to_state()
+    document, arrays = state_of(fitted)
     document["parameters"]["device"] = "cuda:7"
     persist.write(tmp_path / "m", document, arrays)
     np.testing.assert_array_equal(load(tmp_path / "m").predict(frame), fitted.predict(frame))
@@ -138,7 +146,7 @@ def test_200_mutated_files_give_an_error_or_the_same_model(model, tmp_path):
 )
 def test_a_file_with_a_right_checksum_and_wrong_content(model, tmp_path, damage):
     fitted, _ = model
-    document, arrays = fitted._to_state()
+    document, arrays = state_of(fitted)
     damage(document, arrays)
     persist.write(tmp_path / "m", document, arrays)
     with pytest.raises(persist.ModelFileError, match="m"):

@@ -6,8 +6,8 @@ import copy
 import numbers
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from typing import Any, Literal, Self
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
-from tartree import ops
+from tartree import ops, persist
+from tartree.estimators.rows import is_large_map, join_equal_rows, split_rows
+from tartree.estimators.state import state_of
 from tartree.nn import Output, Selection, Tree
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.structure import Structure
@@ -29,8 +31,6 @@ from tartree.training import RECIPES, Callback, LazyRows, Recipe, Rows, TensorRo
 EARLY_STOPPING_ROWS = 10_000
 #: Rows are put into one order, and equal ones joined, in tables up to this size.
 CANONICAL_ROWS = 20_000
-#: A memory-mapped array above this many bytes is read batch by batch.
-IN_MEMORY_BYTES = 2**30
 
 
 class BaseTart(BaseEstimator):  # type: ignore[misc]
@@ -142,13 +142,16 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         """Learn the encoding; a table on disk is looked at through a sample of its rows."""
         if self.warm_start and hasattr(self, "tree_"):
             return
-        if _is_large_map(X):
+        if is_large_map(X):
             some = np.random.default_rng(0).choice(len(X), size=min(len(X), 200_000), replace=False)
             X, weight = np.asarray(X[np.sort(some)]), None
-        self.encoder_ = TableEncoder(numeric=self.numeric).fit(X, sample_weight=weight)
-        self.n_features_in_ = self.encoder_.n_features_in_
-        if hasattr(self.encoder_, "feature_names_in_"):
-            self.feature_names_in_ = self.encoder_.feature_names_in_
+        self._set_encoder(TableEncoder(numeric=self.numeric).fit(X, sample_weight=weight))
+
+    def _set_encoder(self, encoder: TableEncoder) -> None:
+        self.encoder_ = encoder
+        self.n_features_in_ = encoder.n_features_in_
+        if hasattr(encoder, "feature_names_in_"):
+            self.feature_names_in_ = encoder.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
@@ -164,7 +167,7 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
     ) -> tuple[Rows, Rows | None]:
         n_rows = len(target)
         weights = None if weight is None else torch.from_numpy(weight / weight[weight > 0].mean()).float()
-        lazy = _is_large_map(X)
+        lazy = is_large_map(X)
         x = None if lazy else torch.from_numpy(self._encode(X))  # (rows, features)
         stop_early = self.early_stopping
         if stop_early not in (True, False, "auto"):
@@ -173,9 +176,9 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
             stop_early = n_rows >= EARLY_STOPPING_ROWS
         if not stop_early:
             if x is not None and n_rows <= CANONICAL_ROWS:
-                x, target, weights = _canonical(x, target, weights)
+                x, target, weights = join_equal_rows(x, target, weights)
             return self._rows_of(X, x, target, weights, None, device), None
-        kept, held_out = _split(n_rows, strata, validation_fraction, rng)
+        kept, held_out = split_rows(n_rows, strata, validation_fraction, rng)
         return (
             self._rows_of(X, x, target, weights, kept, device),
             self._rows_of(X, x, target, weights, held_out, device),
@@ -347,66 +350,9 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
 
         Decisions and leaves of your own are code, which a file never holds: such an estimator cannot be saved.
         """
-        from tartree import persist
-
         check_is_fitted(self, "tree_")
-        document, arrays = self._to_state()
+        document, arrays = state_of(self)
         persist.write(path, document, arrays)
-
-    def _to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        if self.decision is not None or self.leaf is not None or not isinstance(self.branching, str):
-            raise ValueError("decision, leaf and branching must be given by name to be saved, however: one is code")
-        from tartree import __version__
-
-        parameters = self.get_params(deep=False)
-        parameters["recipe"] = self.recipe if isinstance(self.recipe, str) else asdict(self.recipe)
-        seed = self.random_state
-        parameters["random_state"] = int(seed) if isinstance(seed, numbers.Integral) else None
-        for name in ("callbacks", "decision", "leaf"):
-            del parameters[name]
-        encoder, encoder_arrays = self.encoder_.get_state()
-        arrays = {f"encoder.{name}": value for name, value in encoder_arrays.items()}
-        arrays |= {f"tree.{name}": value.detach().cpu().numpy() for name, value in self.tree_.state_dict().items()}
-        document = {
-            "estimator": type(self).__name__,
-            "tartree": __version__,
-            "parameters": {name: _plain(value) for name, value in parameters.items()},
-            "structure": self.structure_.to_dict(),
-            "encoder": encoder,
-            "target_name": getattr(self, "target_name_", None),
-            "fitted": self._fitted_data(),
-        }
-        return document, arrays
-
-    @classmethod
-    def _from_state(cls, document: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        parameters = dict(document["parameters"])
-        if isinstance(parameters["recipe"], dict):
-            parameters["recipe"] = Recipe(**parameters["recipe"])
-        estimator = cls(**parameters)
-        estimator.encoder_ = TableEncoder.from_state(
-            document["encoder"],
-            {name.removeprefix("encoder."): value for name, value in arrays.items() if name.startswith("encoder.")},
-        )
-        estimator.n_features_in_ = estimator.encoder_.n_features_in_
-        if hasattr(estimator.encoder_, "feature_names_in_"):
-            estimator.feature_names_in_ = estimator.encoder_.feature_names_in_
-        estimator.structure_ = Structure.from_dict(document["structure"])
-        estimator._set_fitted_data(document["fitted"])
-        estimator._build(len(estimator.encoder_.features_))
-        state = {name.removeprefix("tree."): value for name, value in arrays.items() if name.startswith("tree.")}
-        estimator.tree_.load_state_dict({name: torch.from_numpy(value) for name, value in state.items()})
-        estimator.tree_.eval().to(estimator._device_at_hand())
-        if document["target_name"] is not None:
-            estimator.target_name_ = document["target_name"]
-        return estimator
-
-    def _device_at_hand(self) -> torch.device:
-        """The device asked for, or a CPU where a file comes from a machine that had another one."""
-        try:
-            return self._device()
-        except ValueError:
-            return torch.device("cpu")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -417,48 +363,6 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def number_of_rows(X: Any) -> int:
-    """Rows of any table; what is no table is left to the encoder, which says so."""
-    shape = getattr(X, "shape", None)
-    if shape is not None and len(shape):
-        return int(shape[0])
-    return int(_num_samples(X))
-
-
-def check_equal_rows(n_rows: int, n_targets: int) -> None:
-    if n_rows != n_targets:
-        raise ValueError(
-            f"X and y must have one row each for every example, however: inconsistent numbers of samples "
-            f"[{n_rows}, {n_targets}]"
-        )
-
-
-def _split(n_rows: int, strata: NDArray[Any] | None, share: float, rng: np.random.RandomState) -> tuple[Tensor, Tensor]:
-    """Rows to train on and rows to hold out, with the same shares of classes."""
-    if n_rows < 2:
-        raise ValueError("early stopping needs at least two rows, however: there is one; use early_stopping=False")
-    order = rng.permutation(n_rows)
-    if strata is not None:  # rows sorted by class, of which every k-th is held out
-        order = order[np.argsort(strata[order], kind="stable")]
-    n_held = min(max(1, round(share * n_rows)), n_rows - 1)
-    picks = np.floor((np.arange(n_held) + rng.uniform()) * n_rows / n_held).astype(np.intp)
-    held_out = np.zeros(n_rows, dtype=bool)
-    held_out[order[picks]] = True
-    return torch.from_numpy(np.flatnonzero(~held_out)), torch.from_numpy(np.flatnonzero(held_out))
-
-
-def _canonical(x: Tensor, target: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Rows in one order, equal ones joined into one of their common weight; so neither order nor repetition matters."""
-    own = torch.ones(len(x)) if weights is None else weights
-    x, target, own = x[own > 0], target[own > 0], own[own > 0]
-    keys = np.concatenate([x.numpy().astype(np.float64), target.numpy().reshape(len(x), -1)], axis=1)
-    _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    joined = torch.zeros(len(first), dtype=torch.float64).index_add_(0, torch.from_numpy(group.ravel()), own.double())
-    if weights is None and len(first) == len(x):
-        return x[first], target[first], None
-    return x[first], target[first], (joined / joined.mean()).float()
-
-
 def _likely_parent(structure: Structure, layer: int, arrival: Tensor, branching: Tensor, child: Tensor) -> Tensor:
     """For each row, the parent that sends most to a node of the layer below, (members, rows)."""
     parents, children, branches = (torch.from_numpy(a).to(arrival.device) for a in structure.edges(layer))
@@ -467,14 +371,3 @@ def _likely_parent(structure: Structure, layer: int, arrival: Tensor, branching:
     flow[..., decides] *= branching.index_select(-1, branches[decides])
     flow = flow.masked_fill(children != child.unsqueeze(-1), -1.0)  # (members, rows, edges)
     return parents[flow.argmax(-1)]
-
-
-def _is_large_map(X: Any) -> bool:
-    return isinstance(X, np.memmap) and X.nbytes > IN_MEMORY_BYTES
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON can hold it."""
-    if isinstance(value, np.generic):
-        return value.item()
-    return value

@@ -14,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from tartree import ops
-from tartree.estimators.base import BaseTart, check_equal_rows, number_of_rows
+from tartree.estimators.base import BaseTart
+from tartree.estimators.rows import check_equal_rows, number_of_rows
 from tartree.nn import Classes, Output, Selection
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.training import Callback, Recipe

@@ -7,6 +7,7 @@ from os import PathLike, fspath
 from tartree import persist
 from tartree.estimators.classifier import TartClassifier
 from tartree.estimators.regressor import TartRegressor
+from tartree.estimators.state import restore
 
 ESTIMATORS = {cls.__name__: cls for cls in (TartClassifier, TartRegressor)}
 
@@ -22,8 +23,9 @@ def load(path: str | PathLike[str]) -> TartClassifier | TartRegressor:
     if name not in ESTIMATORS:
         raise persist.ModelFileError(f"{fspath(path)}: it must hold one of {', '.join(ESTIMATORS)}, however: {name!r}")
     try:
-        estimator = ESTIMATORS[name]._from_state(document, arrays)
+        estimator = restore(ESTIMATORS[name], document, arrays)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, OverflowError) as error:
         reason = " ".join(str(error).split())
         raise persist.ModelFileError(f"{fspath(path)}: its content does not fit together: {reason}") from error
+    assert isinstance(estimator, TartClassifier | TartRegressor)
     return estimator

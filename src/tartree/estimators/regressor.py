@@ -12,7 +12,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from tartree.estimators.base import BaseTart, check_equal_rows, number_of_rows
+from tartree.estimators.base import BaseTart
+from tartree.estimators.rows import check_equal_rows, number_of_rows
 from tartree.nn import Gaussian, Output
 
 

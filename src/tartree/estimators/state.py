@@ -1,0 +1,85 @@
+"""A fitted estimator as plain data and arrays, and back: what a file holds."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tartree.structure import Structure
+from tartree.table import TableEncoder
+from tartree.training import Recipe
+
+if TYPE_CHECKING:
+    from tartree.estimators.base import BaseTart
+
+Arrays = dict[str, NDArray[Any]]
+
+#: Parameters that are code, which a file never holds.
+CODE = ("decision", "leaf", "callbacks")
+
+
+def state_of(estimator: BaseTart) -> tuple[dict[str, Any], Arrays]:
+    """The document, ready for JSON, and the arrays of a fitted estimator."""
+    from tartree import __version__
+
+    if estimator.decision is not None or estimator.leaf is not None or not isinstance(estimator.branching, str):
+        raise ValueError("decision, leaf and branching must be given by name to be saved, however: one is code")
+    parameters = {name: _plain(value) for name, value in estimator.get_params(deep=False).items() if name not in CODE}
+    encoder, encoder_arrays = estimator.encoder_.get_state()
+    weights = estimator.tree_.state_dict()
+    document = {
+        "estimator": type(estimator).__name__,
+        "tartree": __version__,
+        "parameters": parameters,
+        "structure": estimator.structure_.to_dict(),
+        "encoder": encoder,
+        "target_name": getattr(estimator, "target_name_", None),
+        "fitted": estimator._fitted_data(),
+    }
+    arrays = {f"encoder.{name}": value for name, value in encoder_arrays.items()}
+    arrays |= {f"tree.{name}": value.detach().cpu().numpy() for name, value in weights.items()}
+    return document, arrays
+
+
+def restore(cls: type[BaseTart], document: dict[str, Any], arrays: Arrays) -> BaseTart:
+    """The estimator of `state_of`; raises what its parts raise when the content does not fit together."""
+    parameters = dict(document["parameters"])
+    if isinstance(parameters["recipe"], dict):
+        parameters["recipe"] = Recipe(**parameters["recipe"])
+    if isinstance(parameters.get("class_weight"), list):
+        parameters["class_weight"] = dict(parameters["class_weight"])
+    estimator = cls(**parameters)
+    estimator._set_encoder(TableEncoder.from_state(document["encoder"], _part(arrays, "encoder.")))
+    estimator.structure_ = Structure.from_dict(document["structure"])
+    estimator._set_fitted_data(document["fitted"])
+    estimator._build(len(estimator.encoder_.features_))
+    weights = {name: torch.from_numpy(value) for name, value in _part(arrays, "tree.").items()}
+    estimator.tree_.load_state_dict(weights)
+    try:
+        device = estimator._device()
+    except ValueError:  # the file comes from a machine with another device
+        device = torch.device("cpu")
+    estimator.tree_.eval().to(device)
+    if document["target_name"] is not None:
+        estimator.target_name_ = str(document["target_name"])
+    return estimator
+
+
+def _part(arrays: Arrays, prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON can hold it; a random state that is no seed is left out."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Recipe):
+        return asdict(value)
+    if isinstance(value, dict):  # class weights, whose labels may be numbers
+        return [[_plain(key), _plain(weight)] for key, weight in value.items()]
+    return value if value is None or isinstance(value, str | numbers.Real) else None
