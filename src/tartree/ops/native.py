@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from tartree.ops.scratch import borrow
 from tartree.structure import Structure
 
 Activation = Callable[[Tensor, int], Tensor]  # (logits, axis) -> distributions along the axis
@@ -83,7 +84,8 @@ class _RegularArrival(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, logits: Tensor, structure: Structure, layers: bool) -> tuple[Tensor, ...]:
         if structure.window == 2:
-            branching = logits.new_empty((*logits.shape[:-2], structure.n_branches, logits.shape[-1]))
+            shape = (*logits.shape[:-2], structure.n_branches, logits.shape[-1])
+            branching, ctx.branching_lease = borrow(shape, logits)
             right = branching[..., 1::2, :]
             torch.sigmoid(logits, out=branching[..., 0::2, :])
             torch.sigmoid(torch.neg(logits, out=right), out=right)  # 1 - left would round to 0 too early
