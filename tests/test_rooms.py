@@ -10,13 +10,14 @@ ALLOWED = {
     "structure": set(),
     "persist": set(),
     "table": set(),
+    "datasets": set(),
     "ops": {"structure"},
     "nn": {"structure", "ops"},
     "losses": {"structure", "ops", "nn"},
     "training": {"structure", "ops", "nn", "losses"},
     "estimators": {"structure", "ops", "nn", "losses", "training", "table", "persist"},
     "zoo": {"structure", "ops", "nn", "losses", "training", "table", "persist", "estimators"},
-    "cli": {"structure", "ops", "nn", "losses", "training", "table", "persist", "estimators", "zoo"},
+    "cli": {"structure", "ops", "nn", "losses", "training", "table", "persist", "estimators", "zoo", "datasets"},
 }
 PUBLIC = {"Structure", "TableEncoder", "TartClassifier", "TartRegressor", "load", "__version__"}
 

@@ -1,4 +1,4 @@
-"""The command line: `tartree demo`, `fit`, `predict` and `inspect`.
+"""The command line: `tartree demo`, `fit`, `predict`, `inspect` and `data`.
 
 Only click is imported here: torch, scikit-learn, pyarrow and rich take seconds, and `--help` should not wait for them.
 """
@@ -27,6 +27,7 @@ def main() -> None:
     tartree fit patients.csv --target diagnosis   learn from a table
     tartree predict model.tart new.csv            predict the rows of another one
     tartree inspect model.tart                    what a model file holds
+    tartree data uci                              121 data sets to compare models on
     """
 
 
@@ -113,3 +114,32 @@ def demo(out: str) -> None:
     from tartree.cli.demonstrating import run
 
     run(out)
+
+
+@main.group("data")
+@debug_option
+def datasets() -> None:
+    """Fetch public data to compare models on."""
+
+
+@datasets.command("uci")
+@click.option("--from", "archive", metavar="FILE", help="An archive that is here already, or a folder unpacked of it.")
+@click.option("--url", metavar="URL", help="Where to download the archive, in place of its official address.")
+@click.option("--folder", metavar="DIR", help="Where the sets are kept; by default TARTREE_DATA, or the user's cache.")
+@click.option("--list", "only_list", is_flag=True, help="Show what is there, and fetch nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+@debug_option
+def uci(archive: str | None, url: str | None, folder: str | None, only_list: bool, as_json: bool) -> None:
+    """Fetch the 121 UCI sets of Fernandez-Delgado et al. (2014), and list them.
+
+    Downloads them if they are not there yet, and goes on where a download was cut. Load one in Python with
+    tartree.datasets.load_uci(NAME).
+    """
+    from tartree.cli import data, reporting
+    from tartree.cli.notes import Notes
+
+    found = data.describe_uci(archive, url, folder, only_list=only_list, notes=Notes())
+    if as_json:
+        reporting.print_json(found)
+    else:
+        data.show_uci(reporting.make_console(), found)

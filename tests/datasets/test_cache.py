@@ -1,0 +1,104 @@
+"""What is on disk is the old state or the new one, whole."""
+
+import numpy as np
+import pytest
+
+from tartree.datasets import cache, fetch_uci, load_uci, uci, uci_names
+from tests.datasets.conftest import X_ONE, make_tar, one_file
+
+
+def states(folder):
+    return sorted(path.name for path in (folder / "uci").glob("state-*"))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, OSError])
+@pytest.mark.parametrize("where", ["write_set", "commit"])
+def test_an_interrupted_unpack(tmp_path, archive, monkeypatch, error, where):
+    other = make_tar(tmp_path / "other.tar", {**one_file("a"), **one_file("b")}, mode="w")
+    write = getattr(uci, where)
+    calls = []
+
+    def stop(*arguments):
+        calls.append(arguments)
+        if where == "commit" or len(calls) == 2:
+            raise error
+        return write(*arguments)
+
+    monkeypatch.setattr(uci, where, stop)
+    with pytest.raises(error):
+        fetch_uci(other, folder=tmp_path / "new")
+    with pytest.raises(FileNotFoundError):
+        uci_names(tmp_path / "new")
+    monkeypatch.undo()
+    fetch_uci(archive, folder=tmp_path / "old")
+    before = states(tmp_path / "old")
+    calls.clear()
+    monkeypatch.setattr(uci, where, stop)
+    with pytest.raises(error):
+        fetch_uci(other, folder=tmp_path / "old")
+    assert states(tmp_path / "old") == before
+    assert uci_names(tmp_path / "old") == ["iris", "monks-1", "wine"]
+    assert load_uci("iris", folder=tmp_path / "old").X.tolist() == X_ONE
+    monkeypatch.undo()
+    (tmp_path / "old" / "uci" / "state-left-by-a-killed-process").mkdir()
+    fetch_uci(other, folder=tmp_path / "old")
+    assert uci_names(tmp_path / "old") == ["a", "b"]
+    assert len(states(tmp_path / "old")) == 1
+    assert states(tmp_path / "old") != before
+
+
+def test_the_same_archive_gives_the_same_bytes(tmp_path, archive):
+    found = []
+    for place in ("one", "two"):
+        index = fetch_uci(archive, folder=tmp_path / place)
+        state = tmp_path / place / "uci" / index.state
+        found.append({path.name: path.read_bytes() for path in state.iterdir()})
+    assert found[0] == found[1]
+
+
+def test_no_pickles(tmp_path, archive):
+    index = fetch_uci(archive, folder=tmp_path)
+    path = tmp_path / "uci" / index.state / index.sets["iris"].file
+    size = path.stat().st_size
+    with np.load(path, allow_pickle=False) as arrays:
+        assert all(arrays[name].dtype.kind in "fiU" for name in arrays.files)
+    np.savez(path, X=np.array([{}], dtype=object))
+    content = path.read_bytes()
+    path.write_bytes(content[:size] if len(content) >= size else content + bytes(size - len(content)))
+    with pytest.raises(ValueError, match="is damaged; delete it and fetch the sets again with: tartree data uci"):
+        load_uci("iris", folder=tmp_path)
+
+
+def test_a_cache_with_holes_is_none(tmp_path, archive):
+    index = fetch_uci(archive, folder=tmp_path)
+    (tmp_path / "uci" / index.state / index.sets["wine"].file).write_bytes(b"")
+    with pytest.raises(FileNotFoundError):
+        uci_names(tmp_path)
+    for text in ("", "{}", "[]", '{"version": 2}', '{"version": 1, "sets": 1}'):
+        (tmp_path / "uci" / "index.json").write_text(text)
+        with pytest.raises(FileNotFoundError):
+            uci_names(tmp_path)
+    fetch_uci(archive, folder=tmp_path)
+    assert len(uci_names(tmp_path)) == 3
+
+
+def test_one_writer_at_a_time(tmp_path, archive):
+    with (
+        cache.locked(tmp_path / "uci"),
+        pytest.raises(OSError, match=r"another process is writing to .*; wait until it is done"),
+    ):
+        fetch_uci(archive, folder=tmp_path)
+    fetch_uci(archive, folder=tmp_path)
+
+
+def test_sets_replaced_while_one_is_loaded(tmp_path, archive, monkeypatch):
+    fetch_uci(archive, folder=tmp_path)
+    read = uci.read_arrays
+
+    def replace_first(path):
+        monkeypatch.undo()
+        fetch_uci(archive, folder=tmp_path)
+        return read(path)
+
+    monkeypatch.setattr(uci, "read_arrays", replace_first)
+    assert load_uci("iris", folder=tmp_path).X.tolist() == X_ONE
