@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -153,6 +155,66 @@ def test_extreme_parameters_stay_finite(loss, leaf_layers, output):
     assert torch.isfinite(losses.balance(tree.arrivals(torch.randn(32, 4)), branching, tree.structure)).all()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("leaf_layers", [0, 1])
+def test_half_precision_is_close_to_single_precision(dtype, leaf_layers):
+    tree = Tree.build(Structure(14), 4, Classes(3), leaf_layers=leaf_layers)
+    half = copy.deepcopy(tree).to(dtype)
+    x, y = torch.randn(16, 4), torch.randint(3, (16,))
+    for loss in (losses.expected, losses.mixture):
+        assert loss(half(x.to(dtype)), y, tree.output).item() == pytest.approx(
+            loss(tree(x), y, tree.output).item(), rel=0.1
+        )
+    penalties = [
+        losses.balance(t.arrivals(v), t.branching.probabilities(t.decision(v)), t.structure).item()
+        for t, v in ((tree, x), (half, x.to(dtype)))
+    ]
+    assert penalties[1] == pytest.approx(penalties[0], rel=0.1)
+
+
+def test_nodes_that_nobody_reaches_cost_nothing():
+    tree = Tree.build(Structure(3), 4, Classes(2))
+    x = torch.zeros(0, 4)
+    penalty = losses.balance(tree.arrivals(x), tree.branching.probabilities(tree.decision(x)), tree.structure)
+    assert penalty.tolist() == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("output", "target", "message"),
+    [
+        (
+            Classes(3),
+            torch.zeros(5, 1, dtype=torch.long),
+            r"\(5,\) or \(1, 5\), however: torch.int64 of shape \(5, 1\)",
+        ),
+        (Classes(3), torch.zeros(4, dtype=torch.long), r"shape \(4,\)"),
+        (Classes(3), torch.zeros(5), "class numbers"),
+        (Classes(3), torch.full((5,), 3), "from 0 to 2, however: from 3 to 3"),
+        (Classes(3), torch.tensor([0, 1, 2, -1, 0]), "from 0 to 2, however: from -1 to 2"),
+        (Values(1), torch.zeros(5), r"\(5, 1\) or \(1, 5, 1\), however: torch.float32 of shape \(5,\)"),
+        (Values(1), torch.zeros(5, 2), r"shape \(5, 2\)"),
+        (Gaussian(2), torch.zeros(1, 2), r"shape \(1, 2\)"),
+        (Gaussian(2), torch.zeros(5, 2, dtype=torch.long), "real numbers"),
+    ],
+)
+@pytest.mark.parametrize("loss", [losses.expected, losses.mixture, losses.selected])
+@pytest.mark.parametrize("leaf_layers", [0, 1])
+def test_wrong_targets_name_the_shape(output, target, message, loss, leaf_layers):
+    tree = build(output=output, leaf_layers=leaf_layers)
+    with pytest.raises(ValueError, match=message):
+        loss(tree(torch.zeros(5, 4, dtype=torch.float64)), target, output)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.int64])
+def test_weights_of_any_type(dtype):
+    for leaf_layers in (0, 1):
+        tree = Tree.build(Structure(2), 4, Classes(2), leaf_layers=leaf_layers)
+        x, y = torch.randn(3, 4), torch.tensor([0, 1, 1])
+        weighted = losses.expected(tree(x), y, tree.output, torch.tensor([1, 2, 0]).to(dtype))
+        repeated = losses.expected(tree(x[[0, 1, 1]]), y[[0, 1, 1]], tree.output)
+        torch.testing.assert_close(weighted, repeated)
+
+
 def test_half_precision_stays_finite():
     tree = Tree.build(Structure(6), 4, Classes(3), leaf_layers=1).to(torch.bfloat16)
     value = losses.expected(tree(torch.randn(32, 4).to(torch.bfloat16)), torch.randint(3, (32,)), tree.output)
@@ -188,6 +250,15 @@ def test_constant_leaves_are_not_expanded(loss):
         tree.predict(x)
         tree.predict(x, "single")
     assert largest.elements <= batch * max(2 * 64, classes)
+
+
+def test_many_targets_of_constant_leaves_are_not_expanded():
+    batch, targets = 64, 50
+    for output in (Values(targets), Gaussian(targets)):
+        tree = Tree.build(Structure(6), 4, output, leaf_layers=0)
+        with LargestTensor() as largest:
+            losses.expected(tree(torch.randn(batch, 4)), torch.randn(batch, targets), output).sum().backward()
+        assert largest.elements <= batch * 2 * 64
 
 
 def test_wrong_weight_shape():

@@ -90,6 +90,7 @@ def test_without_keeps_what_can_be_reached():
     shared = Structure(2, 3, 2)
     assert shared.survivors([(1, 1)])[2] == (0, 1, 2, 4, 5, 6)
     assert structure.without([]) == structure
+    assert Structure(1, 3, 2).without([]) == Structure(1, 3, 2)
 
 
 def test_from_tree_passes_early_leaves_on():
@@ -134,7 +135,11 @@ def test_a_deep_narrow_tree_needs_memory_for_its_own_nodes():
         (lambda: Structure.from_tree([[1], [], [3], []]), "node 2 is not"),
         (lambda: Structure(2).without([(3, 0)]), "layer 3, node 0"),
         (lambda: Structure(2).without([(1, 0), (1, 1)]), "cut all of them"),
-        (lambda: Structure(2).children(2), "layer must be from 0 to 1"),
+        (lambda: Structure(2).children(2), "layer must be one of the 2 with decisions, .* layer=2"),
+        (lambda: Structure(2).edges(2), "layer=2"),
+        (lambda: Structure(2).n_children(-1), "layer=-1"),
+        (lambda: Structure.from_children([[5]]), "lists of children"),
+        (lambda: Structure.from_dict({"children": 5}), "lists of children"),
         (lambda: Structure.from_dict({"depth": 2}), r"keys=\['depth'\]"),
         (lambda: Structure(2).check_last_axis("logits", (4, 7), 3), r"axis of 3 .* shape=\(4, 7\)"),
     ],

@@ -25,7 +25,7 @@ def expected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | No
     -------
     Tensor of shape (members,)
     """
-    arrival, numbers = leaves
+    arrival, numbers = _checked(leaves, target, output)
     share = _shares(arrival, weight)  # (members or 1, batch)
     if isinstance(output, Classes) and numbers.shape[1] == 1:
         # Constant leaves: count what arrives of each class first, (members, leaves, classes), then weigh it.
@@ -40,7 +40,7 @@ def mixture(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | Non
 
     Arguments and result are those of `expected`, which it never exceeds.
     """
-    arrival, numbers = leaves
+    arrival, numbers = _checked(leaves, target, output)
     floor = torch.finfo(arrival.dtype).tiny  # a leaf that nobody reaches has no say, rather than an infinite one
     joint = arrival.clamp_min(floor).log() - output.cost(numbers, target)
     return _mean(-joint.logsumexp(-1), _shares(arrival, weight))
@@ -48,7 +48,7 @@ def mixture(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | Non
 
 def selected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:
     """Cost of the leaf of the largest arrival, averaged over rows; for reports, since the choice has no gradient."""
-    arrival, numbers = leaves
+    arrival, numbers = _checked(leaves, target, output)
     chosen = arrival.argmax(-1, keepdim=True)
     cost = torch.take_along_dim(output.cost(numbers, target), chosen, dim=-1).squeeze(-1)
     return _mean(cost, _shares(arrival, weight))
@@ -72,8 +72,9 @@ def balance(arrivals: list[Tensor], branching: Tensor, structure: Structure, wei
     -------
     Tensor of shape (members,)
     """
+    branching = _single(branching)
     share = _shares(branching, weight).unsqueeze(-1)  # (members or 1, batch, 1)
-    eps = torch.finfo(branching.dtype).eps
+    eps, tiny = torch.finfo(branching.dtype).eps, torch.finfo(branching.dtype).tiny
     total = branching.new_zeros(branching.shape[0])
     for d in range(structure.depth):
         parents, _, branches = structure.edges(d)
@@ -82,11 +83,24 @@ def balance(arrivals: list[Tensor], branching: Tensor, structure: Structure, wei
         parent = torch.from_numpy(parents[decides]).to(branching.device)
         first = sum(structure.layer_branches[:d])
         own = branching[..., first : first + len(parent)]
-        arrived = arrivals[d].index_select(-1, parent) * share  # (members, batch, branches of the layer)
-        split = (arrived * own).sum(1) / arrived.sum(1).clamp_min(eps)
+        arrived = _single(arrivals[d]).index_select(-1, parent) * share  # (members, batch, branches of the layer)
+        mass = arrived.sum(1)  # (members, branches of the layer)
+        split = (arrived * own).sum(1) / mass.clamp_min(tiny)
         even = torch.from_numpy(1 / counts[parents[decides]]).to(split)
-        total = total - (even * split.clamp_min(eps).log()).sum(-1) / structure.widths[d]
+        cross_entropy = torch.where(mass > tiny, -even * split.clamp_min(eps).log(), 0.0)  # 0 where nobody arrives
+        total = total + cross_entropy.sum(-1) / structure.widths[d]
     return total
+
+
+def _checked(leaves: Leaves, target: Tensor, output: Output) -> tuple[Tensor, Tensor]:
+    """Arrival and numbers in single precision at least: logarithms and sums of a half are too coarse."""
+    members, batch, _ = leaves.arrival.shape
+    output.check_target(target, members, batch)
+    return _single(leaves.arrival), _single(leaves.numbers)
+
+
+def _single(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def _shares(arrival: Tensor, weight: Tensor | None) -> Tensor:
@@ -98,6 +112,7 @@ def _shares(arrival: Tensor, weight: Tensor | None) -> Tensor:
         raise ValueError(
             f"weight must be ({batch},) or ({arrival.shape[0]}, {batch}), however: shape={tuple(weight.shape)}"
         )
+    weight = weight.to(arrival.dtype)
     total = weight.sum(-1, keepdim=True)
     return (weight / total.clamp_min(torch.finfo(weight.dtype).tiny)).reshape(-1, batch)
 

@@ -51,11 +51,9 @@ class Structure:
     depth: int
     window: int = 2
     stride: int | None = None
-    _lists: ChildLists | None = field(default=None, kw_only=True)
+    _lists: ChildLists | None = field(default=None, init=False)  # of an irregular structure
 
     def __post_init__(self) -> None:
-        if self._lists is not None:  # checked where the lists came in
-            return
         depth = _integer("depth", self.depth)
         window = _integer("window", self.window)
         stride = window if self.stride is None else _integer("stride", self.stride)
@@ -78,7 +76,12 @@ class Structure:
         Children are numbers of nodes of the next layer. Every node needs at least one child (a leaf above the last
         layer passes its arrival on to one) and every node but the root at least one parent.
         """
-        lists = tuple(tuple(tuple(_integer("a child", c) for c in node) for node in layer) for layer in layers)
+        try:
+            lists = tuple(tuple(tuple(_integer("a child", c) for c in node) for node in layer) for layer in layers)
+        except TypeError:
+            raise ValueError(
+                f"children must be lists of children, for each node of each layer, however: {layers!r}"
+            ) from None
         _check_lists(lists)
         return _regular_like(lists) or cls._irregular(lists)
 
@@ -130,7 +133,10 @@ class Structure:
 
     @classmethod
     def _irregular(cls, lists: ChildLists) -> Structure:
-        return cls(len(lists), max(len(node) for layer in lists for node in layer), None, _lists=lists)
+        structure = cls(len(lists), max(2, *(len(node) for layer in lists for node in layer)))
+        object.__setattr__(structure, "stride", None)
+        object.__setattr__(structure, "_lists", lists)
+        return structure
 
     def without(self, nodes: Iterable[tuple[int, int]]) -> Structure:
         """This structure less some nodes, given as ``(layer, node)``.
@@ -144,6 +150,8 @@ class Structure:
         Structure(depth=2, leaves=3, irregular)
         """
         kept = self.survivors(nodes)
+        if all(len(layer) == width for layer, width in zip(kept, self.widths, strict=True)):
+            return self
         lists = []
         for d in range(self.depth):
             number = {old: new for new, old in enumerate(kept[d + 1])}
@@ -176,11 +184,6 @@ class Structure:
     def is_regular(self) -> bool:
         """Whether depth, window and stride say everything."""
         return self._lists is None
-
-    @property
-    def is_binary(self) -> bool:
-        """Whether every node has two children of its own."""
-        return self.is_regular and self.window == self.stride == 2
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
@@ -233,18 +236,22 @@ class Structure:
 
     def n_children(self, layer: int) -> IntArray:
         """Number of children of each node of a layer."""
+        self._check_layer(layer)
         if self._lists is not None:
             return np.array([len(node) for node in self._lists[layer]], dtype=np.int64)
         return np.full(self.widths[layer], self.window, dtype=np.int64)
 
     def children(self, layer: int) -> tuple[tuple[int, ...], ...]:
         """Children of each node of a layer, as numbers of nodes of the next layer."""
-        if not 0 <= layer < self.depth:
-            raise ValueError(f"layer must be from 0 to {self.depth - 1}, the layers with decisions, however: {layer=}")
+        self._check_layer(layer)
         if self._lists is not None:
             return self._lists[layer]
         assert self.stride is not None
         return tuple(tuple(range(i * self.stride, i * self.stride + self.window)) for i in range(self.widths[layer]))
+
+    def _check_layer(self, layer: int) -> None:
+        if not 0 <= _integer("layer", layer) < self.depth:
+            raise ValueError(f"layer must be one of the {self.depth} with decisions, counted from 0, however: {layer=}")
 
     def edges(self, layer: int) -> tuple[IntArray, IntArray, IntArray]:
         """Parent, child and branch of each edge below a layer, by parent; an edge that passes on has the branch -1."""

@@ -102,6 +102,22 @@ def test_the_same_seed_gives_the_same_bits_with_dropout(iris):
     np.testing.assert_array_equal(first.predict_proba(X), second.predict_proba(X))
 
 
+def test_the_same_seed_gives_the_same_bits_with_a_decision_of_your_own(iris):
+    import torch
+
+    class Axis(torch.nn.Module):
+        def __init__(self, structure, n_features, members):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(members, n_features, structure.n_logits))
+
+        def forward(self, x):
+            return x @ self.weight
+
+    X, y = iris
+    first, second = (quick(decision=Axis).fit(X, y).predict_proba(X) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+
+
 def test_the_order_of_rows_does_not_matter(iris):
     X, y = iris
     order = np.random.default_rng(0).permutation(len(y))

@@ -114,11 +114,21 @@ def test_multi_leaf_predictions_are_distributions(structure, seed, leaf_layers):
     torch.testing.assert_close(p.sum(-1), torch.ones_like(p.sum(-1)))
 
 
-@pytest.mark.parametrize("window", [2, 3])
-def test_without_decisions_it_is_the_mean_of_the_leaves(window):
-    tree = build(Structure(2, window), decision_layers=0)
+@given(st.integers(1, 4), st.integers(2, 4), st.integers(0, 2))
+def test_without_decisions_it_is_the_mean_of_the_leaves(depth, window, leaf_layers):
+    tree = build(Structure(depth, window), decision_layers=0, leaf_layers=leaf_layers)
     x = torch.randn(5, 4, dtype=torch.float64)
-    torch.testing.assert_close(tree.predict(x), tree.output.mean(tree.leaf(x)).mean(2))
+    means = tree.output.mean(tree.leaf(x)).mean(2).expand(1, 5, 3)
+    torch.testing.assert_close(tree.predict(x), means)
+
+
+@given(st.integers(0, 3), st.integers(1, 5), st.integers(0, 4))
+def test_depth_0_is_the_leaf(leaf_layers, classes, batch):
+    tree = build(Structure(0), Classes(classes), leaf_layers=leaf_layers)
+    x = torch.randn(batch, 4, dtype=torch.float64)
+    own = tree.output.mean(tree.leaf(x))[:, :, 0].expand(1, batch, classes)
+    for selection in ("multi", "single"):
+        torch.testing.assert_close(tree.predict(x, selection), own)
 
 
 def test_depth_0_is_the_leaf_alone():
@@ -175,8 +185,16 @@ def test_temperature():
     learned = Branching(structure, temperature="learned", members=2)
     torch.testing.assert_close(learned(logits), Branching(structure)(logits))
     assert learned.log_scale.shape == (2, structure.n_decisions)
-    nn.init.constant_(learned.log_scale, 1.0)
-    torch.testing.assert_close(learned(logits), Branching(structure)(logits * torch.e))
+    nn.init.normal_(learned.log_scale)
+    factors = learned.log_scale.exp().repeat_interleave(3, dim=1)  # three logits a node
+    torch.testing.assert_close(learned(logits), Branching(structure)(logits * factors[:, None]))
+
+
+def test_reset_parameters_resets_temperatures():
+    tree = build(temperature="learned")
+    nn.init.constant_(tree.branching.log_scale, 2.0)
+    tree.reset_parameters()
+    assert (tree.branching.log_scale == 0).all()
 
 
 def test_a_decision_and_a_leaf_of_your_own():
@@ -188,8 +206,46 @@ def test_a_decision_and_a_leaf_of_your_own():
         def forward(self, x):
             return x[..., :1] - self.threshold
 
-    tree = Tree.build(Structure(2), 4, Classes(3), decision=Axis, members=2)
+    class Half(nn.Module):
+        def __init__(self, structure, n_features, n_numbers, members):
+            super().__init__()
+            self.table = nn.Parameter(torch.randn(members, 1, structure.n_leaves, n_numbers))
+
+        def forward(self, x):
+            return self.table * x[..., :1, None]
+
+    tree = Tree.build(Structure(2), 4, Classes(3), decision=Axis, leaf=Half, members=2)
     assert tree.predict(torch.randn(5, 4)).shape == (2, 5, 3)
+    assert "Classes(3)" in repr(tree)
+
+
+class Wrong(nn.Module):
+    """Gives whatever shape it is told."""
+
+    def __init__(self, *shape):
+        super().__init__()
+        self.shape = shape
+
+    def forward(self, x):
+        return torch.zeros(self.shape)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"decision": Wrong(5, 7)}, r"the decision must give \(members, batch, 7\), however: \(5, 7\) from Wrong"),
+        ({"decision": Wrong(1, 5, 8)}, r"logits must end in an axis of 7 .* shape=\(1, 5, 8\)"),
+        ({"leaf": Wrong(1, 5, 1, 3)}, r"the leaf must give \(1, 5 or 1, 8, 3\), however: \(1, 5, 1, 3\) from Wrong"),
+        ({"leaf": Wrong(1, 5, 8, 4)}, r"however: \(1, 5, 8, 4\)"),
+        ({"leaf": Wrong(5, 8, 3)}, r"however: \(5, 8, 3\)"),
+    ],
+)
+def test_modules_of_the_wrong_shape_are_told(parts, message):
+    tree = Tree.build(Structure(3), 4, Classes(3))
+    for name, module in parts.items():
+        setattr(tree, name, module)
+    with pytest.raises(ValueError, match=message):
+        tree(torch.randn(5, 4))
 
 
 def test_dropout_acts_in_training_only():
@@ -203,7 +259,13 @@ def test_dropout_acts_in_training_only():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: build(decision_layers=-1), "decision_layers must be at least 0, however: decision_layers=-1"),
+        (lambda: build(decision_layers=-1), "decision_layers must be an integer of at least 0, .*decision_layers=-1"),
+        (lambda: build(decision_layers=1.5), "decision_layers=1.5"),
+        (lambda: Tree.build(3, 4, Classes(3)), "structure must be a Structure, however: 3"),
+        (lambda: Classes(2.5), "n_targets=2.5"),
+        (lambda: build(leaf_layers=0, decision_layers=0)(torch.zeros(4)), r"shape \(4,\)"),
+        (lambda: build()(torch.zeros(5, 4, dtype=torch.long)), "int64"),
+        (lambda: build(Structure(0))(torch.full((5, 4), torch.nan)), "input must be finite"),
         (lambda: build(leaf_layers=-1), "leaf_layers=-1"),
         (lambda: build(members=0), "members=0"),
         (lambda: build(dropout=1.0), "dropout=1.0"),

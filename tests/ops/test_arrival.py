@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from tartree import Structure, ops
+from tartree.ops import native
 
 from ..conftest import IRREGULAR
 from ..test_structure import structures
@@ -139,6 +140,23 @@ def test_extreme_logits_stay_finite(window, stride, dtype):
     torch.testing.assert_close(p.float().sum(-1), torch.ones(64), rtol=0, atol=2e-2 if dtype != torch.float32 else 1e-5)
 
 
+def test_half_precision_is_computed_in_single_precision():
+    structure = Structure(12)
+    logits = torch.randn(4, structure.n_logits).to(torch.bfloat16)
+    torch.testing.assert_close(
+        ops.arrival(logits, structure), ops.arrival(logits.float(), structure).to(torch.bfloat16), rtol=0, atol=0
+    )
+
+
+@pytest.mark.parametrize("structure", [Structure(2), Structure(2, 3, 2), IRREGULAR["mixed fans"]], ids=str)
+def test_second_derivatives_are_refused_and_the_reference_has_them(structure):
+    logits = torch.randn(2, structure.n_logits, dtype=torch.float64, requires_grad=True)
+    value = ops.arrival(logits, structure).square().sum()
+    with pytest.raises(NotImplementedError, match="backend='reference'"):
+        torch.autograd.grad(value, logits, create_graph=True)
+    assert torch.autograd.gradgradcheck(lambda z: ops.arrival(z, structure, backend="reference"), logits)
+
+
 def test_depth_20_stays_finite():
     structure = Structure(20)
     logits = (torch.randn(2, structure.n_logits) * 1e4).requires_grad_()
@@ -151,13 +169,14 @@ def test_depth_20_stays_finite():
 
 def test_small_probabilities_are_not_rounded_away():
     p = ops.arrival(torch.tensor([30.0]), Structure(1))
-    assert p[1].item() == pytest.approx(9.357623e-14, rel=1e-5)
+    assert p[1].item() == pytest.approx(9.357623e-14, rel=1e-5, abs=0)
 
 
 def test_nothing_is_copied_when_memory_is_already_right():
     structure = Structure(4)
-    logits = torch.randn(structure.n_logits, 8).t()  # nodes-first memory
-    assert ops.arrival(logits, structure).stride() == (1, 8)
+    logits = torch.randn(structure.n_logits, 8)  # nodes-first memory
+    assert native._nodes_first(logits.t()).data_ptr() == logits.data_ptr()
+    assert native._nodes_first(torch.randn(8, structure.n_logits)).shape == logits.shape
 
 
 @pytest.mark.parametrize(
@@ -168,6 +187,7 @@ def test_nothing_is_copied_when_memory_is_already_right():
         (lambda: ops.arrival(torch.tensor([torch.inf, -torch.inf, 1.0]), Structure(2)), "2 of 3 are NaN or infinite"),
         (lambda: ops.branch(torch.full((3,), torch.nan), Structure(2)), "3 of 3"),
         (lambda: ops.spread(torch.zeros(5), Structure(2)), r"branching must end in an axis of 6"),
+        (lambda: ops.spread(torch.full((6,), torch.nan), Structure(2)), "branching must be finite, however: 6 of 6"),
         (lambda: ops.arrival(torch.zeros(3), Structure(2), backend="fast"), "backend='fast'"),
         (lambda: ops.tconv(torch.ones(2), torch.ones(3, 2), 2), r"shapes \(2,\) and \(3, 2\)"),
         (lambda: ops.tconv(torch.ones(2), torch.ones(2, 2), 3), "stride=3"),

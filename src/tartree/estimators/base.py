@@ -118,7 +118,9 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         continued = bool(self.warm_start and hasattr(self, "tree_"))
         if not continued:
             self.structure_ = structure
-            self._build(len(self.encoder_.features_))
+            with torch.random.fork_rng():  # modules of the user's own may draw their weights from torch's generator
+                torch.manual_seed(int(seeds[0]))
+                self._build(len(self.encoder_.features_))
             self.tree_.reset_parameters([torch.Generator().manual_seed(int(seed)) for seed in seeds[1:]])
         elif self.structure_ != structure or len(next(self.tree_.parameters())) != self.members:
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Literal
 
 import torch
@@ -18,7 +19,11 @@ def sigsoftmax(logits: Tensor, axis: int) -> Tensor:
 
 
 def spherical(logits: Tensor, axis: int) -> Tensor:
-    """Squares of ``1 + z`` over their sum: zero logits split evenly, where squares of ``z`` would be 0 / 0."""
+    """Squares of ``1 + z`` over their sum: zero logits split evenly, where squares of ``z`` would be 0 / 0.
+
+    Not monotone, as the spherical softmax never is: a node with two children is surest at ``z = 2`` and goes back to an
+    even split beyond, so a lower temperature does not sharpen it.
+    """
     shifted = 1 + logits
     # The largest is scaled to 1, so that neither squares nor their sum overflow.
     shifted = shifted / shifted.abs().amax(axis, keepdim=True).clamp_min(torch.finfo(logits.dtype).tiny)
@@ -86,7 +91,7 @@ class Branching(nn.Module):
                 raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, however: {activation=}")
             activation = ACTIVATIONS[activation]
         learned = temperature == "learned"
-        if not learned and not (isinstance(temperature, int | float) and 0 < temperature < float("inf")):
+        if not learned and not (isinstance(temperature, numbers.Real) and 0 < temperature < float("inf")):
             raise ValueError(f"temperature must be a positive number or 'learned', however: {temperature=}")
         self.structure = structure
         self.activation = activation
@@ -96,6 +101,10 @@ class Branching(nn.Module):
         for fan in structure.fans:
             owner[torch.from_numpy(fan.logits)] = torch.from_numpy(fan.nodes)[:, None]
         self.register_buffer("_owner", owner, persistent=False)
+
+    def extra_repr(self) -> str:
+        temperature = "learned" if self.log_scale is not None else self.temperature
+        return f"{self.structure}, {getattr(self.activation, '__name__', self.activation)}, temperature={temperature}"
 
     def scale(self, logits: Tensor) -> Tensor:
         """The logits over the temperature."""

@@ -62,7 +62,7 @@ class MLPDecision(nn.Module):
             raise ValueError(f"share must be 'node' or 'layer', however: {share=}")
         self.mlp = GroupedMLP(
             n_features,
-            logits_per_node(structure) if share == "node" else structure.layer_logits,
+            logits_per_node(structure) if share == "node" else [n for n in structure.layer_logits if n],
             layers=layers,
             hidden=hidden,
             dropout=dropout,

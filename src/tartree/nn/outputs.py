@@ -7,6 +7,7 @@ Leaf numbers are ``(members, batch, leaves, numbers)``, with a batch axis of 1 w
 from __future__ import annotations
 
 import math
+import numbers as kinds
 from abc import ABC, abstractmethod
 
 import torch
@@ -18,14 +19,18 @@ class Output(ABC):
     """A kind of leaf output for ``n_targets`` classes or target columns."""
 
     def __init__(self, n_targets: int) -> None:
-        if n_targets < 1:
-            raise ValueError(f"n_targets must be at least 1, however: {n_targets=}")
-        self.n_targets = n_targets
+        if not isinstance(n_targets, kinds.Integral) or n_targets < 1:
+            raise ValueError(f"n_targets must be an integer of at least 1, however: {n_targets=}")
+        self.n_targets: int = int(n_targets)
 
     @property
     def n_numbers(self) -> int:
         """Numbers that a leaf must give."""
         return self.n_targets
+
+    @abstractmethod
+    def check_target(self, target: Tensor, members: int, batch: int) -> None:
+        """Raise unless the target is of the right shape and kind for so many members and rows."""
 
     @abstractmethod
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
@@ -41,6 +46,18 @@ class Output(ABC):
 
 class Classes(Output):
     """Logits of classes; targets are class numbers, (batch,); the cost is the cross entropy."""
+
+    def check_target(self, target: Tensor, members: int, batch: int) -> None:
+        if target.dtype != torch.int64 or target.shape not in ((batch,), (members, batch)):
+            raise ValueError(
+                f"target must be class numbers (int64) of shape ({batch},) or ({members}, {batch}), "
+                f"however: {target.dtype} of shape {tuple(target.shape)}"
+            )
+        if target.device.type == "cpu" and batch and not 0 <= int(target.min()) <= int(target.max()) < self.n_targets:
+            raise ValueError(
+                f"target must be class numbers from 0 to {self.n_targets - 1}, "
+                f"however: from {int(target.min())} to {int(target.max())}"
+            )
 
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
         costs = self.costs(numbers)
@@ -61,19 +78,30 @@ class Classes(Output):
         return _on_dense_axes(F.softmax, numbers)
 
 
-class Values(Output):
+class _RealOutput(Output):
+    def check_target(self, target: Tensor, members: int, batch: int) -> None:
+        rows = (batch, self.n_targets)
+        if not target.is_floating_point() or target.shape not in (rows, (members, *rows)):
+            raise ValueError(
+                f"target must be real numbers of shape {rows} or {(members, *rows)}, "
+                f"however: {target.dtype} of shape {tuple(target.shape)}"
+            )
+
+
+class Values(_RealOutput):
     """Real values; targets are (batch, targets); the cost is half the squared error, summed over the targets."""
 
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
-        # One target at a time, so that constant leaves give (batch, leaves) and nothing larger.
-        parts = [(numbers[..., t] - target[..., t].unsqueeze(-1)).square() for t in range(self.n_targets)]
-        return torch.stack(parts).sum(0) / 2 if len(parts) > 1 else parts[0] / 2
+        total = numbers.new_zeros(())
+        for t in range(self.n_targets):  # one at a time, so that nothing larger than (batch, leaves) exists
+            total = total + (numbers[..., t] - target[..., t].unsqueeze(-1)).square() / 2
+        return total
 
     def mean(self, numbers: Tensor) -> Tensor:
         return numbers
 
 
-class Gaussian(Output):
+class Gaussian(_RealOutput):
     """A mean and a spread for each target; targets are (batch, targets).
 
     `mean` gives the first two moments, ``(..., 2 * targets)``: means, then means of squares. Averaged over leaves they

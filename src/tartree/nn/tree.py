@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
@@ -93,8 +94,12 @@ class Tree(nn.Module):
             ("leaf_layers", leaf_layers, 0),
             ("members", members, 1),
         ]:
-            if value < least:
-                raise ValueError(f"{name} must be at least {least}, however: {name}={value}")
+            if not isinstance(value, numbers.Integral) or value < least:
+                raise ValueError(f"{name} must be an integer of at least {least}, however: {name}={value!r}")
+        if not isinstance(structure, Structure):
+            raise ValueError(
+                f"structure must be a Structure, however: {structure!r}; for a binary tree, Structure(depth)"
+            )
         if decision is not None:
             f = decision(structure, n_features, members)
         elif decision_layers == 0 or structure.n_logits == 0:
@@ -126,6 +131,9 @@ class Tree(nn.Module):
             )
         return cls(structure, f, g, output, Branching(structure, branching, temperature, members=members))
 
+    def extra_repr(self) -> str:
+        return f"{self.structure}, {self.output}"
+
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
         """Draw new parameters; with one generator a member, a member draws the same whatever stands beside it."""
         for module in (self.decision, self.leaf):
@@ -136,14 +144,39 @@ class Tree(nn.Module):
 
     def forward(self, x: Tensor) -> Leaves:
         """Arrivals and leaf numbers, from (batch, features), shared, or (members, batch, features)."""
-        return Leaves(self.branching(self.decision(x)), self.leaf(x))
+        if x.dim() not in (2, 3) or not x.is_floating_point():
+            raise ValueError(
+                "input must be floating-point rows, (batch, features) or (members, batch, features), "
+                f"however: {x.dtype} of shape {tuple(x.shape)}"
+            )
+        ops.check_finite("input", x)
+        return self.checked(self.decision(x), self.leaf(x))
+
+    def checked(self, logits: Tensor, said: Tensor) -> Leaves:
+        """Arrivals and leaf numbers from what f and g gave, if these have the shapes they must have."""
+        if logits.dim() != 3:
+            raise ValueError(
+                f"the decision must give (members, batch, {self.structure.n_logits}), "
+                f"however: {tuple(logits.shape)} from {type(self.decision).__name__}"
+            )
+        members, batch, _ = logits.shape
+        wanted = (self.structure.n_leaves, self.output.n_numbers)
+        if said.dim() != 4 or said.shape[2:] != wanted or said.shape[1] not in (1, batch):
+            raise ValueError(
+                f"the leaf must give ({members}, {batch} or 1, {wanted[0]}, {wanted[1]}), "
+                f"however: {tuple(said.shape)} from {type(self.leaf).__name__}"
+            )
+        return Leaves(self.branching(logits), said)
 
     def arrivals(self, x: Tensor) -> list[Tensor]:
         """Arrival at every layer, root first, each (members, batch, nodes)."""
         return self.branching.arrivals(self.decision(x))
 
     def predict(self, x: Tensor, selection: Selection = "multi") -> Tensor:
-        """What each member predicts, (members, batch, ...): probabilities of classes, values, or moments."""
+        """What each member predicts, (members, batch, ...): probabilities of classes, values, or moments.
+
+        As everywhere in torch, call `eval()` before: in training mode, dropout makes predictions random.
+        """
         arrival, numbers = self(x)
         return combine(arrival, self.output.mean(numbers), selection)
 

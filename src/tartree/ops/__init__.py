@@ -92,7 +92,7 @@ def arrival(
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
     structure.check_last_axis("logits", logits.shape, structure.n_logits)
-    _check_finite("logits", logits)
+    check_finite("logits", logits)
     if _pick(backend) == "reference":
         arrivals = reference.arrival(logits, structure)
     else:
@@ -126,6 +126,7 @@ def spread(
     tensor([0.0000, 0.0000, 0.2000, 0.8000])
     """
     structure.check_last_axis("branching", branching.shape, structure.n_branches)
+    check_finite("branching", branching)
     if _pick(backend) == "reference":
         arrivals = reference.spread(branching, structure)
     else:
@@ -140,7 +141,7 @@ def branch(logits: Tensor, structure: Structure, activation: Activation = torch.
     The one logit ``z`` of a node with two children reaches it as the pair ``(z / 2, -z / 2)``.
     """
     structure.check_last_axis("logits", logits.shape, structure.n_logits)
-    _check_finite("logits", logits)
+    check_finite("logits", logits)
     return native.branch(logits, structure, activation)
 
 
@@ -150,7 +151,8 @@ def _pick(backend: str) -> str:
     return "native" if backend == "auto" else backend
 
 
-def _check_finite(what: str, x: Tensor) -> None:
+def check_finite(what: str, x: Tensor) -> None:
+    """Raise if there are NaN or infinities, where that can be told without waiting for a device."""
     # On a GPU, and in a compiled graph, looking would stop everything to wait for the answer.
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from tartree.ops.scratch import borrow
 from tartree.structure import Structure
@@ -98,8 +97,8 @@ class _RegularArrival(torch.autograd.Function):
         return arrivals if layers else arrivals[-1:]
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None]:
+        _refuse_second_derivatives()
         structure: Structure = ctx.structure
         branching, *arrivals = ctx.saved_tensors
         logits = branching.new_empty((*branching.shape[:-2], structure.n_logits, branching.shape[-1]))
@@ -126,8 +125,8 @@ class _RegularSpread(torch.autograd.Function):
         return arrivals if layers else arrivals[-1:]
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None]:
+        _refuse_second_derivatives()
         structure: Structure = ctx.structure
         branching, *arrivals = ctx.saved_tensors
         gradient = torch.empty_like(branching)
@@ -157,8 +156,8 @@ class _IrregularSpread(torch.autograd.Function):
         return tuple(slots.index_select(-2, own) for own in wanted)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None]:
+        _refuse_second_derivatives()
         branching, slots = ctx.saved_tensors
         gradient = torch.empty_like(branching)
         values = torch.zeros_like(slots)
@@ -176,6 +175,15 @@ class _IrregularSpread(torch.autograd.Function):
 
 def _on(device: torch.device, *arrays: NDArray[np.int64]) -> list[Tensor]:
     return [torch.from_numpy(array).to(device) for array in arrays]
+
+
+def _refuse_second_derivatives() -> None:
+    """Gradients are enabled in a backward only for those who differentiate it; what it computes has no graph."""
+    if torch.is_grad_enabled():
+        raise NotImplementedError(
+            "the native backend gives first derivatives only, however: create_graph=True asks for more; "
+            "use ops.arrival(..., backend='reference')"
+        )
 
 
 def _walk_down(branching: Tensor, structure: Structure) -> tuple[Tensor, ...]:

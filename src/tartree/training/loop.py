@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree import losses
-from tartree.nn import Leaves, Selection, Tree
+from tartree.nn import Selection, Tree
 from tartree.training.progress import progress_bar
 from tartree.training.recipe import Recipe
 from tartree.training.rows import Batch, Rows
@@ -188,7 +188,7 @@ def _batches(rows: Rows, size: int, generator: torch.Generator) -> Iterator[Batc
 
 def _loss(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:
     logits = tree.decision(x)
-    leaves = Leaves(tree.branching(logits), tree.leaf(x))
+    leaves = tree.checked(logits, tree.leaf(x))
     function = losses.expected if recipe.loss == "expected" else losses.mixture
     loss = function(leaves, batch.target, tree.output, batch.weight)
     if recipe.balance:
