@@ -6,6 +6,7 @@ probabilities of all layers stand in one axis, in the order that `Structure` say
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Literal, overload
 
 import torch
@@ -93,10 +94,7 @@ def arrival(
     """
     structure.check_last_axis("logits", logits.shape, structure.n_logits)
     check_finite("logits", logits)
-    if _pick(backend) == "reference":
-        arrivals = reference.arrival(logits, structure)
-    else:
-        arrivals = native.arrival(logits, structure, layers)
+    arrivals: list[Tensor] = _pick(backend).arrival(logits, structure, layers)
     return arrivals if layers else arrivals[-1]
 
 
@@ -127,10 +125,7 @@ def spread(
     """
     structure.check_last_axis("branching", branching.shape, structure.n_branches)
     check_finite("branching", branching)
-    if _pick(backend) == "reference":
-        arrivals = reference.spread(branching, structure)
-    else:
-        arrivals = native.spread(branching, structure, layers)
+    arrivals: list[Tensor] = _pick(backend).spread(branching, structure, layers)
     return arrivals if layers else arrivals[-1]
 
 
@@ -145,10 +140,12 @@ def branch(logits: Tensor, structure: Structure, activation: Activation = torch.
     return native.branch(logits, structure, activation)
 
 
-def _pick(backend: str) -> str:
-    if backend not in ("auto", "native", "reference"):
-        raise ValueError(f"backend must be 'auto', 'native' or 'reference', however: {backend=}")
-    return "native" if backend == "auto" else backend
+def _pick(backend: str) -> ModuleType:
+    """The module that does it; all have the same `arrival` and `spread`."""
+    backends = {"auto": native, "native": native, "reference": reference}
+    if backend not in backends:
+        raise ValueError(f"backend must be one of {', '.join(backends)}, however: {backend=}")
+    return backends[backend]
 
 
 def check_finite(what: str, x: Tensor) -> None:

@@ -41,14 +41,14 @@ def transition_matrices(branching: Tensor, structure: Structure) -> list[Tensor]
     return matrices
 
 
-def spread(branching: Tensor, structure: Structure) -> list[Tensor]:
-    """Arrival at each layer, (..., nodes of layer d): p_0 = 1 and p_{d+1} = T_d p_d."""
+def spread(branching: Tensor, structure: Structure, layers: bool = True) -> list[Tensor]:
+    """Arrival at each layer, (..., nodes of layer d), or at the last: p_0 = 1 and p_{d+1} = T_d p_d."""
     arrivals = [branching.new_ones((*branching.shape[:-1], 1))]
     for matrix in transition_matrices(branching, structure):
         arrivals.append((matrix @ arrivals[-1].unsqueeze(-1)).squeeze(-1))
-    return arrivals
+    return arrivals if layers else arrivals[-1:]
 
 
-def arrival(logits: Tensor, structure: Structure) -> list[Tensor]:
-    """Arrival at each layer from the logits of all nodes."""
-    return spread(branch(logits, structure), structure)
+def arrival(logits: Tensor, structure: Structure, layers: bool = True) -> list[Tensor]:
+    """Arrival at each layer, or at the last, from the logits of all nodes."""
+    return spread(branch(logits, structure), structure, layers)
