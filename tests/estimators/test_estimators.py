@@ -170,8 +170,17 @@ def test_warm_start_goes_on(iris):
     first = model.history_["loss"][-1]
     model.fit(X, y)
     assert model.history_["loss"][0] < first
-    with pytest.raises(ValueError, match="warm_start must keep structure"):
-        model.set_params(depth=3).fit(X, y)
+    for change, message in (
+        ({"depth": 3}, "must keep the structure"),
+        ({"depth": 2, "leaf_layers": 3}, "must keep leaf_layers=1, however: leaf_layers=3"),
+        ({"leaf_layers": 1, "members": 2}, "must keep members=1, however: members=2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.set_params(**change).fit(X, y)
+    regressor = TartRegressor(warm_start=True, epochs=1).fit(X, y)
+    with pytest.raises(ValueError, match=r"must keep the 1 target\(s\), however: 2 are given"):
+        regressor.fit(X, np.stack([y, y], 1))
+    assert regressor.predict(X).shape == (150,)
 
 
 def test_early_stopping_keeps_shares_of_classes(iris):
@@ -185,6 +194,31 @@ def test_early_stopping_keeps_shares_of_classes(iris):
     assert len(held) == 15
     assert np.bincount(y[held.numpy()]).tolist() == [5, 5, 5]
     assert sorted([*kept.tolist(), *held.tolist()]) == list(range(150))
+    for seed in range(50):  # a class of one row is always learnt from
+        lonely = np.array([0] * 30 + [1])
+        assert 30 in split_rows(31, lonely, 0.2, np.random.RandomState(seed))[0]
+
+
+def test_early_stopping_never_validates_on_rows_without_weight(iris):
+    X, y = iris
+    weight = np.zeros(150)
+    weight[::10] = 1
+    for seed in range(5):
+        model = quick(early_stopping=True, random_state=seed).fit(X, y, sample_weight=weight)
+        assert np.isfinite(model.history_["validation_loss"]).all()
+        assert (model.history_.best_epoch >= 1).all()
+
+
+def test_refit_uses_all_rows_for_the_best_number_of_epochs(iris):
+    X, y = iris
+    settings = {"members": 3, "early_stopping": "refit", "learning_rate": 0.2, "epochs": 60}
+    model = quick(**settings).fit(X, y)
+    best = model.history_.best_epoch
+    assert len(model.refit_history_) == best.max()
+    assert model.refit_history_.best_epoch.tolist() == best.tolist()
+    stopped = quick(**{**settings, "early_stopping": True}).fit(X, y)
+    np.testing.assert_array_equal(stopped.history_.best_epoch, best)
+    assert not np.allclose(stopped.predict_proba(X), model.predict_proba(X))
 
 
 def test_ctrl_c_leaves_a_fitted_model(iris):
@@ -200,6 +234,54 @@ def test_ctrl_c_leaves_a_fitted_model(iris):
     assert model.predict(X).shape == (150,)
 
 
+def test_ctrl_c_before_anything_was_learnt_is_an_interrupt(iris):
+    X, y = iris
+
+    def stop_in_first_epoch(structure, n_features, members):
+        from tartree.nn import MLPDecision
+
+        class Interrupting(MLPDecision):
+            def forward(self, x):
+                raise KeyboardInterrupt
+
+        return Interrupting(structure, n_features, members=members)
+
+    with pytest.raises(KeyboardInterrupt):
+        quick(decision=stop_in_first_epoch).fit(X, y)
+
+
+def test_numpy_numbers_as_parameters(iris):
+    X, y = iris
+    model = quick(epochs=np.int64(3), batch_size=np.int32(64), learning_rate=np.float32(0.01), depth=np.int8(1))
+    assert len(model.fit(X, y).history_) == 3
+
+
+def test_fit_leaves_the_generator_and_threads_of_torch_alone(iris):
+    import torch
+
+    X, y = iris
+    threads = torch.get_num_threads()
+    torch.manual_seed(0)
+    wanted = torch.rand(3)
+    torch.manual_seed(0)
+    quick(leaf_layers=2, hidden=4, dropout=0.1).fit(X, y)
+    torch.testing.assert_close(torch.rand(3), wanted, rtol=0, atol=0)
+    assert torch.get_num_threads() == threads
+
+
+def test_callbacks_none_or_one(iris):
+    seen = []
+    quick(callbacks=None, epochs=2).fit(*iris)
+    quick(callbacks=seen.append, epochs=2).fit(*iris)
+    assert len(seen) == 2
+
+
+def test_a_lazy_frame_is_told_to_collect(iris):
+    X, y = iris
+    with pytest.raises(TypeError, match="collect"):
+        quick().fit(pl.DataFrame(X).lazy(), y)
+
+
 def test_a_large_memory_map_is_read_in_batches(tmp_path, monkeypatch):
     monkeypatch.setattr("tartree.estimators.rows.IN_MEMORY_BYTES", 100)
     X, y = load_iris(return_X_y=True)
@@ -209,6 +291,7 @@ def test_a_large_memory_map_is_read_in_batches(tmp_path, monkeypatch):
     assert model.score(mapped, y) > 0.9
     stopped = quick(batch_size=32, early_stopping=True).fit(mapped, y)
     assert stopped.score(mapped, y) > 0.9
+    np.testing.assert_array_equal(model.predict_proba(mapped), model.predict_proba(X))
 
 
 def test_regression_with_uncertainty():

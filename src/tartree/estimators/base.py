@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -29,6 +29,8 @@ from tartree.training import RECIPES, Callback, LazyRows, Recipe, Rows, TensorRo
 
 #: Early stopping by itself begins here: below, every row is worth more in training than in validation.
 EARLY_STOPPING_ROWS = 10_000
+#: Parameters that make the tree, beside its structure.
+TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
 #: Rows are put into one order, and equal ones joined, in tables up to this size.
 CANONICAL_ROWS = 20_000
 
@@ -56,7 +58,7 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
-        early_stopping: bool | Literal["auto"] = "auto",
+        early_stopping: bool | Literal["auto", "refit"] = "auto",
         callbacks: Sequence[Callback] = (),
         warm_start: bool = False,
         device: str = "auto",
@@ -115,17 +117,13 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         device = self._device()
         rng = check_random_state(self.random_state)
         seeds = rng.randint(np.iinfo(np.int32).max, size=self._positive("members") + 1)
-        continued = bool(self.warm_start and hasattr(self, "tree_"))
-        if not continued:
+        settings = {name: getattr(self, name) for name in TREE_SETTINGS}
+        if self.warm_start and hasattr(self, "tree_"):
+            self._check_unchanged(structure, settings)
+        else:
             self.structure_ = structure
-            with torch.random.fork_rng():  # modules of the user's own may draw their weights from torch's generator
-                torch.manual_seed(int(seeds[0]))
-                self._build(len(self.encoder_.features_))
-            self.tree_.reset_parameters([torch.Generator().manual_seed(int(seed)) for seed in seeds[1:]])
-        elif self.structure_ != structure or len(next(self.tree_.parameters())) != self.members:
-            raise ValueError(
-                f"warm_start must keep structure and members, however: {self.structure_} was fitted, now {structure}"
-            )
+            self._build(settings, seed=int(seeds[0]))
+            self._draw_weights(seeds[1:])
         self.tree_.to(device)
         rows, validation = self._rows(X, target, weight, strata, device, rng, recipe.validation_fraction)
         self.history_ = train(
@@ -135,10 +133,35 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
             generator=torch.Generator().manual_seed(int(seeds[0])),
             validation=validation,
             selection=self.selection,
-            callbacks=self.callbacks,
+            callbacks=self._callbacks(),
             verbose=self.verbose,
         )
+        if self.early_stopping == "refit" and not self.history_.interrupted:
+            self._draw_weights(seeds[1:])
+            self.refit_history_ = train(
+                self.tree_,
+                self._rows_of(X, None if is_large_map(X) else self._encoded(X), target, weight, None, device),
+                recipe,
+                generator=torch.Generator().manual_seed(int(seeds[0])),
+                keep_epoch=self.history_.best_epoch,
+                verbose=self.verbose,
+            )
         self.tree_.eval()
+
+    def _check_unchanged(self, structure: Structure, settings: dict[str, Any]) -> None:
+        if structure != self.structure_:
+            raise ValueError(f"warm_start must keep the structure {self.structure_}, however: {structure}")
+        for name, value in settings.items():
+            if value != self._settings[name]:
+                raise ValueError(f"warm_start must keep {name}={self._settings[name]!r}, however: {name}={value!r}")
+
+    def _draw_weights(self, seeds: NDArray[Any]) -> None:
+        self.tree_.reset_parameters([torch.Generator().manual_seed(int(seed)) for seed in seeds])
+
+    def _callbacks(self) -> Sequence[Callback]:
+        if callable(self.callbacks):
+            return (self.callbacks,)
+        return tuple(self.callbacks or ())
 
     def _fit_encoder(self, X: Any, weight: NDArray[np.float64] | None) -> None:
         """Learn the encoding; a table on disk is looked at through a sample of its rows."""
@@ -168,27 +191,38 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         validation_fraction: float,
     ) -> tuple[Rows, Rows | None]:
         n_rows = len(target)
-        weights = None if weight is None else torch.from_numpy(weight / weight[weight > 0].mean()).float()
         lazy = is_large_map(X)
-        x = None if lazy else torch.from_numpy(self._encode(X))  # (rows, features)
+        x = None if lazy else self._encoded(X)  # (rows, features)
         stop_early = self.early_stopping
-        if stop_early not in (True, False, "auto"):
-            raise ValueError(f"early_stopping must be True, False or 'auto', however: early_stopping={stop_early!r}")
+        if stop_early not in (True, False, "auto", "refit"):
+            raise ValueError(
+                f"early_stopping must be True, False, 'auto' or 'refit', however: early_stopping={stop_early!r}"
+            )
         if stop_early == "auto":
             stop_early = n_rows >= EARLY_STOPPING_ROWS
         if not stop_early:
-            if x is not None and n_rows <= CANONICAL_ROWS:
-                x, target, weights = join_equal_rows(x, target, weights)
-            return self._rows_of(X, x, target, weights, None, device), None
-        kept, held_out = split_rows(n_rows, strata, validation_fraction, rng)
+            return self._rows_of(X, x, target, weight, None, device), None
+        counted = np.arange(n_rows) if weight is None else np.flatnonzero(weight > 0)
+        own_strata = None if strata is None else strata[counted]
+        kept, held_out = split_rows(len(counted), own_strata, validation_fraction, rng)
         return (
-            self._rows_of(X, x, target, weights, kept, device),
-            self._rows_of(X, x, target, weights, held_out, device),
+            self._rows_of(X, x, target, weight, torch.from_numpy(counted)[kept], device),
+            self._rows_of(X, x, target, weight, torch.from_numpy(counted)[held_out], device),
         )
 
     def _rows_of(
-        self, X: Any, x: Tensor | None, target: Tensor, weights: Tensor | None, own: Tensor | None, device: torch.device
+        self,
+        X: Any,
+        x: Tensor | None,
+        target: Tensor,
+        weight: NDArray[np.float64] | None,
+        own: Tensor | None,
+        device: torch.device,
     ) -> Rows:
+        """Some rows, or all of them: encoded already, or (`x` is None) read when they are needed."""
+        weights = None if weight is None else torch.from_numpy(weight / weight[weight > 0].mean()).float()
+        if own is None and x is not None and len(x) <= CANONICAL_ROWS:
+            x, target, weights = join_equal_rows(x, target, weights)
         if own is not None:
             x = None if x is None else x[own]
             target, weights = target[own], None if weights is None else weights[own]
@@ -202,20 +236,11 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
 
         return LazyRows(read, target, weights)
 
-    def _build(self, n_features: int) -> None:
-        self.tree_ = Tree.build(
-            self.structure_,
-            n_features,
-            self._output(),
-            decision_layers=self.decision_layers,
-            leaf_layers=self.leaf_layers,
-            hidden=self.hidden,
-            dropout=self.dropout,
-            branching=self.branching,
-            members=self._positive("members"),
-            decision=self.decision,
-            leaf=self.leaf,
-        )
+    def _build(self, settings: dict[str, Any], seed: int = 0) -> None:
+        self._settings = settings  # those of the tree at hand, whatever becomes of the parameters
+        with torch.random.fork_rng():  # modules of the user's own may draw their weights from torch's generator
+            torch.manual_seed(seed)
+            self.tree_ = Tree.build(self.structure_, len(self.encoder_.features_), self._output(), **settings)
         self.n_parameters_ = sum(p.numel() for p in self.tree_.parameters())
 
     # Parameters
@@ -268,18 +293,24 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         encoded: NDArray[np.float32] = self.encoder_.transform(X)
         return encoded
 
-    def _chunks(self, X: Any) -> list[Tensor]:
-        """Encoded rows in pieces of a size that keeps leaves times rows small, in double precision on a CPU.
+    def _encoded(self, X: Any) -> Tensor:
+        return torch.from_numpy(self._encode(X))
+
+    def _chunks(self, X: Any) -> Iterator[Tensor]:
+        """Encoded rows in pieces of a size that keeps leaves times rows small."""
+        check_is_fitted(self, "tree_")
+        numbers_per_row = self.tree_.output.n_numbers * self.structure_.n_leaves + sum(self.structure_.widths)
+        size = max(64, 2**23 // (numbers_per_row * len(next(iter(self.tree_.parameters()), torch.empty(1)))))
+        if is_large_map(X):
+            yield from (self._encoded(X[start : start + size]) for start in range(0, len(X), size))
+        else:
+            yield from self._encoded(X).split(size)
+
+    def _each_chunk(self, X: Any) -> Iterator[tuple[Tree, Tensor]]:
+        """Pieces of a table with the tree to apply, in double precision on a CPU.
 
         In single precision, a row's result would depend in its last digits on the rows beside it.
         """
-        check_is_fitted(self, "tree_")
-        encoded = torch.from_numpy(self._encode(X))
-        numbers_per_row = self.tree_.output.n_numbers * self.structure_.n_leaves + sum(self.structure_.widths)
-        size = max(64, 2**23 // (numbers_per_row * len(next(iter(self.tree_.parameters()), torch.empty(1)))))
-        return list(encoded.split(size)) if len(encoded) else [encoded]
-
-    def _each_chunk(self, X: Any) -> Any:
         tree, device = self._prediction_tree()
         for chunk in self._chunks(X):
             yield tree, chunk.to(device, torch.float64 if device.type == "cpu" else torch.float32)

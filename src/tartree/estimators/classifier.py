@@ -56,12 +56,14 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
     numeric : {"standard", "quantile"}, default="standard"
         How numbers are encoded; see `TableEncoder`.
     recipe : str or Recipe, default="default"
-        How the tree is trained: "default", "paper", or your own `tartree.training.Recipe`.
+        How the tree is trained: "default", "deep" (for perceptrons as leaves), "paper", or your own
+        `tartree.training.Recipe`.
     epochs, batch_size, learning_rate : optional
         Replace those of the recipe.
-    early_stopping : bool or "auto", default="auto"
+    early_stopping : bool, "auto" or "refit", default="auto"
         Hold out a part of the rows, stop each member when its loss there no longer falls, and keep its best weights.
-        "auto": from 10,000 rows on.
+        "auto": from 10,000 rows on. "refit": and then train anew on all rows, each member for as many epochs as were
+        best; `refit_history_` tells of it.
     callbacks : sequence of callable, default=()
         Called with a `tartree.training.Epoch` after each epoch; training ends when one returns True.
     class_weight : dict, "balanced" or None, default=None
@@ -124,7 +126,7 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
-        early_stopping: bool | Literal["auto"] = "auto",
+        early_stopping: bool | Literal["auto", "refit"] = "auto",
         callbacks: Sequence[Callback] = (),
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
@@ -168,7 +170,8 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         y : array of shape (rows,)
             Labels of any kind: text, integers, booleans.
         sample_weight : array of shape (rows,), optional
-            Weights of rows; a weight counts like that many equal rows.
+            Weights of rows; a weight counts like that many equal rows, except that levels of a category are counted
+            by rows when rare ones are grouped.
         """
         if y is None:
             raise ValueError("This TartClassifier estimator requires y to be passed, but the target y is None")
@@ -211,7 +214,10 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         return Classes(len(self.classes_))
 
     def _fitted_data(self) -> dict[str, Any]:
-        return {"classes": self.classes_.tolist(), "dtype": self.classes_.dtype.str}
+        labels = self.classes_.tolist()
+        if not all(isinstance(label, str | int | float | bool) for label in labels):
+            raise ValueError(f"labels must be text, numbers or booleans to be saved, however: {labels[0]!r}")
+        return {"classes": labels, "dtype": self.classes_.dtype.str}
 
     def _set_fitted_data(self, data: dict[str, Any]) -> None:
         classes, dtype = data["classes"], np.dtype(data["dtype"])

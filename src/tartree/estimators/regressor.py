@@ -35,6 +35,9 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
     (5, 2)
     """
 
+    target_center_: NDArray[np.float64]
+    target_scale_: NDArray[np.float64]
+
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to a table and its target values.
 
@@ -43,18 +46,24 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
         X : table of shape (rows, columns)
         y : array of shape (rows,) or (rows, targets)
         sample_weight : array of shape (rows,), optional
-            Weights of rows; a weight counts like that many equal rows.
+            Weights of rows; a weight counts like that many equal rows, except that levels of a category are counted
+            by rows when rare ones are grouped.
         """
         if y is None:
             raise ValueError("This TartRegressor estimator requires y to be passed, but the target y is None")
         values = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0)
-        self._one_target = values.ndim == 1 or values.shape[1] == 1
-        if self._one_target:
+        one_target = values.ndim == 1 or values.shape[1] == 1
+        if one_target:
             values = column_or_1d(values, warn=True)[:, None]
         n_rows = number_of_rows(X)
         check_equal_rows(n_rows, len(values))
         weight = self._sample_weight(sample_weight, n_rows)
         self._fit_encoder(X, weight)
+        if self.warm_start and hasattr(self, "tree_") and values.shape[1] != len(self.target_center_):
+            raise ValueError(
+                f"warm_start must keep the {len(self.target_center_)} target(s), however: {values.shape[1]} are given"
+            )
+        self._one_target = one_target
         if not (self.warm_start and hasattr(self, "tree_")):
             # Centered by the middle of the range first, so that a large offset keeps its digits.
             middle = values.min(axis=0) / 2 + values.max(axis=0) / 2
@@ -82,7 +91,7 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
         check_is_fitted(self, "tree_")
         levels = np.asarray(quantiles, dtype=np.float64)
         if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
-            raise ValueError(f"quantiles must be numbers between 0 and 1, however: quantiles={quantiles!r}")
+            raise ValueError(f"quantiles must be a list of numbers between 0 and 1, however: quantiles={quantiles!r}")
         output = self._gaussian()
         parts = []
         for tree, x in self._each_chunk(X):

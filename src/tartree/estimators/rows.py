@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import _num_samples
 from torch import Tensor
 
+from tartree.table.reading import read_table
+
 #: A memory-mapped array above this many bytes is read batch by batch.
 IN_MEMORY_BYTES = 2**30
 
@@ -19,7 +21,10 @@ def number_of_rows(X: Any) -> int:
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape):
         return int(shape[0])
-    return int(_num_samples(X))
+    try:
+        return int(_num_samples(X))
+    except TypeError:
+        return read_table(X).n_rows  # or its error, which knows more tables
 
 
 def check_equal_rows(n_rows: int, n_targets: int) -> None:
@@ -43,6 +48,9 @@ def split_rows(
     picks = np.floor((np.arange(n_held) + rng.uniform()) * n_rows / n_held).astype(np.intp)
     held_out = np.zeros(n_rows, dtype=bool)
     held_out[order[picks]] = True
+    if strata is not None:  # a class that is held out whole would never be learnt
+        learnt = np.unique(strata[~held_out])
+        held_out &= np.isin(strata, learnt)
     return torch.from_numpy(np.flatnonzero(~held_out)), torch.from_numpy(np.flatnonzero(held_out))
 
 

@@ -27,7 +27,8 @@ def state_of(estimator: BaseTart) -> tuple[dict[str, Any], Arrays]:
     """The document, ready for JSON, and the arrays of a fitted estimator."""
     from tartree import __version__
 
-    if estimator.decision is not None or estimator.leaf is not None or not isinstance(estimator.branching, str):
+    settings = dict(estimator._settings)
+    if any(settings.pop(name) is not None for name in ("decision", "leaf")) or callable(settings["branching"]):
         raise ValueError("decision, leaf and branching must be given by name to be saved, however: one is code")
     parameters = {name: _plain(value) for name, value in estimator.get_params(deep=False).items() if name not in CODE}
     encoder, encoder_arrays = estimator.encoder_.get_state()
@@ -37,6 +38,7 @@ def state_of(estimator: BaseTart) -> tuple[dict[str, Any], Arrays]:
         "tartree": __version__,
         "parameters": parameters,
         "structure": estimator.structure_.to_dict(),
+        "tree": {name: _plain(value) for name, value in settings.items()},
         "encoder": encoder,
         "target_name": getattr(estimator, "target_name_", None),
         "fitted": estimator._fitted_data(),
@@ -57,7 +59,7 @@ def restore(cls: type[BaseTart], document: dict[str, Any], arrays: Arrays) -> Ba
     estimator._set_encoder(TableEncoder.from_state(document["encoder"], _part(arrays, "encoder.")))
     estimator.structure_ = Structure.from_dict(document["structure"])
     estimator._set_fitted_data(document["fitted"])
-    estimator._build(len(estimator.encoder_.features_))
+    estimator._build({**document["tree"], "decision": None, "leaf": None})
     weights = {name: torch.from_numpy(value) for name, value in _part(arrays, "tree.").items()}
     estimator.tree_.load_state_dict(weights)
     try:

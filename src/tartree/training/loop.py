@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,9 @@ from tartree.nn import Selection, Tree
 from tartree.training.progress import progress_bar
 from tartree.training.recipe import Recipe
 from tartree.training.rows import Batch, Rows
+
+#: Multiplications and additions of a forward, below which a second thread costs more than it brings.
+SMALL_STEP = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ def train(
     *,
     generator: torch.Generator,
     validation: Rows | None = None,
+    keep_epoch: NDArray[np.int64] | None = None,
     selection: Selection = "multi",
     callbacks: Sequence[Callback] = (),
     verbose: int = 0,
@@ -74,6 +79,8 @@ def train(
         On the CPU: order of rows and jitter.
     validation : Rows, optional
         Stop each member early by its loss here, and keep the weights of its best epoch.
+    keep_epoch : array of int of shape (members,), optional
+        Instead of validation: the epoch whose weights each member keeps; training ends with the last of them.
     selection : {"multi", "single"}
         What the validation loss looks at: the mixture of leaves, or the leaf of the largest arrival.
     callbacks : sequence of callable
@@ -87,14 +94,18 @@ def train(
     """
     optimizer = _optimizer(tree, recipe, n_batches=-(-len(rows) // recipe.batch_size))
     history = History()
-    best = _Best(tree, recipe.patience) if validation is not None else None
+    best = None if validation is None and keep_epoch is None else _Best(tree, recipe.patience)
     start = time.perf_counter()
     was_training = tree.training
     tree.train()
     devices = {p.device for p in tree.parameters() if p.device.type == "cuda"}
     try:
         # Dropout draws from torch's own generator: a copy of it with our seed, so that nobody else notices.
-        with torch.random.fork_rng(devices=devices), progress_bar(recipe.epochs, verbose) as show:
+        with (
+            torch.random.fork_rng(devices=devices),
+            _enough_threads(tree, min(len(rows), recipe.batch_size)),
+            progress_bar(recipe.epochs, verbose) as show,
+        ):
             torch.manual_seed(generator.initial_seed())
             for number in range(1, recipe.epochs + 1):
                 loss = _run_epoch(tree, rows, recipe, optimizer, generator, number - 1)
@@ -102,6 +113,9 @@ def train(
                 if best is not None and validation is not None:
                     validation_loss = _evaluate(tree, validation, selection, recipe.batch_size)
                     best.update(validation_loss, number)
+                elif best is not None and keep_epoch is not None:
+                    best.keep(torch.from_numpy(keep_epoch == number), number)
+                    best.done = torch.from_numpy(keep_epoch <= number)
                 epoch = Epoch(
                     number,
                     recipe.epochs,
@@ -112,17 +126,15 @@ def train(
                 )
                 history.epochs.append(epoch)
                 show(epoch)
-                if not np.isfinite(epoch.loss).all():
-                    raise FloatingPointError(
-                        f"the loss must stay finite, however: it is {epoch.loss} in epoch {number}; "
-                        f"lower learning_rate, now {recipe.learning_rate}"
-                    )
+                _check_losses(epoch, recipe)
                 asked = [
                     callback(epoch) is True for callback in callbacks
                 ]  # every one is told, whatever the first says
                 if any(asked) or (best is not None and best.stopped):
                     break
     except KeyboardInterrupt:
+        if not history.epochs:  # nothing has been learnt that could be kept
+            raise
         history.interrupted = True
         kept = "the best" if best is not None else "the last"
         warnings.warn(
@@ -135,6 +147,28 @@ def train(
         history.best_epoch = best.epoch.cpu().numpy()
     tree.train(was_training)
     return history
+
+
+def _check_losses(epoch: Epoch, recipe: Recipe) -> None:
+    for name, loss in (("loss", epoch.loss), ("validation loss", epoch.validation_loss)):
+        if loss is not None and not np.isfinite(loss).all():
+            raise FloatingPointError(
+                f"the {name} must stay finite, however: it is {loss} in epoch {epoch.number}; "
+                f"lower learning_rate, now {recipe.learning_rate}"
+            )
+
+
+@contextmanager
+def _enough_threads(tree: Tree, rows: int) -> Iterator[None]:
+    """One thread while a step is small: more would only wait for each other, the longer the busier the machine is."""
+    work = 2 * rows * sum(p.numel() for p in tree.parameters())  # multiplications and additions of a forward
+    before = torch.get_num_threads()
+    if work < SMALL_STEP:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _optimizer(tree: Tree, recipe: Recipe, n_batches: int) -> torch.optim.Optimizer:
@@ -227,10 +261,15 @@ class _Best:
     def update(self, loss: Tensor, epoch: int) -> None:
         better = (loss < self.loss) & ~self.done
         self.loss[better] = loss[better]
-        self.epoch[better] = epoch
-        for kept, now in zip(self.weights, self.tree.parameters(), strict=True):
-            kept[better] = now.detach()[better]
+        self.keep(better, epoch)
         self.done |= epoch - self.epoch >= self.patience
+
+    def keep(self, members: Tensor, epoch: int) -> None:
+        """Remember the weights of some members, (members,) of bool."""
+        self.epoch[members] = epoch
+        for kept, now in zip(self.weights, self.tree.parameters(), strict=True):
+            there = members.to(now.device)
+            kept[there] = now.detach()[there]
 
     @property
     def stopped(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,16 +54,16 @@ class Recipe:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "patience"):
             value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
                 raise ValueError(f"{name} must be an integer of at least 1, however: {name}={value!r}")
         for name in ("decision_decay", "leaf_decay", "jitter", "balance"):
             value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < math.inf:
+            if not isinstance(value, numbers.Real) or not 0 <= float(value) < math.inf:
                 raise ValueError(f"{name} must be a number of at least 0, however: {name}={value!r}")
-        if not isinstance(self.learning_rate, int | float) or not 0 < self.learning_rate < math.inf:
+        if not isinstance(self.learning_rate, numbers.Real) or not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be a positive number, however: learning_rate={self.learning_rate!r}")
         share = self.validation_fraction
-        if not isinstance(share, float) or not 0 < share < 1:
+        if not isinstance(share, numbers.Real) or not 0 < share < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, however: validation_fraction={share!r}")
         for name, known in (("schedule", ("cosine", "constant")), ("loss", ("expected", "mixture"))):
             if getattr(self, name) not in known:
