@@ -103,6 +103,15 @@ def test_early_stopping_keeps_the_best_weights_of_each_member():
     np.testing.assert_allclose(now.numpy(), losses[history.best_epoch - 1, range(4)], rtol=1e-5)
 
 
+def test_validation_score_is_the_accuracy_of_each_member():
+    x, y = problem()
+    made = tree(members=2)
+    history = train(made, TensorRows(x, y), FAST, generator=generator(), validation=TensorRows(x[:30], y[:30]))
+    best = history.best_epoch - 1
+    accuracy = (made.predict(x[:30]).argmax(-1) == y[:30]).double().mean(-1)
+    np.testing.assert_allclose(history["validation_score"][best, range(2)], accuracy)
+
+
 def test_callbacks_see_each_epoch_and_can_stop():
     x, y = problem()
     seen = []

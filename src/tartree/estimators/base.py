@@ -27,8 +27,10 @@ from tartree.structure import Structure
 from tartree.table import TableEncoder
 from tartree.training import RECIPES, Callback, LazyRows, Recipe, Rows, TensorRows, train
 
-#: Early stopping by itself begins here: below, every row is worth more in training than in validation.
+#: Early stopping by itself begins here: below, every row is worth more in training than in validation. So it is up to
+#: REFIT_ROWS, where the rows held out come back in a refit; beyond, a tenth of the rows is not missed.
 EARLY_STOPPING_ROWS = 10_000
+REFIT_ROWS = 100_000
 #: Parameters that make the tree, beside its structure.
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
 #: Rows are put into one order, and equal ones joined, in tables up to this size.
@@ -136,7 +138,7 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
             callbacks=self._callbacks(),
             verbose=self.verbose,
         )
-        if self.early_stopping == "refit" and not self.history_.interrupted:
+        if self._stopping(len(target)) == "refit" and not self.history_.interrupted:
             self._draw_weights(seeds[1:])
             self.refit_history_ = train(
                 self.tree_,
@@ -147,6 +149,19 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
                 verbose=self.verbose,
             )
         self.tree_.eval()
+
+    def _stopping(self, n_rows: int) -> bool | Literal["refit"]:
+        """How to stop with so many rows: not early, early, or early and then anew with all rows."""
+        stopping = self.early_stopping
+        if stopping not in (True, False, "auto", "refit"):
+            raise ValueError(
+                f"early_stopping must be True, False, 'auto' or 'refit', however: early_stopping={stopping!r}"
+            )
+        if stopping != "auto":
+            return stopping
+        if n_rows < EARLY_STOPPING_ROWS:
+            return False
+        return "refit" if n_rows < REFIT_ROWS else True
 
     def _check_unchanged(self, structure: Structure, settings: dict[str, Any]) -> None:
         if structure != self.structure_:
@@ -193,14 +208,7 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         n_rows = len(target)
         lazy = is_large_map(X)
         x = None if lazy else self._encoded(X)  # (rows, features)
-        stop_early = self.early_stopping
-        if stop_early not in (True, False, "auto", "refit"):
-            raise ValueError(
-                f"early_stopping must be True, False, 'auto' or 'refit', however: early_stopping={stop_early!r}"
-            )
-        if stop_early == "auto":
-            stop_early = n_rows >= EARLY_STOPPING_ROWS
-        if not stop_early:
+        if not self._stopping(n_rows):
             return self._rows_of(X, x, target, weight, None, device), None
         counted = np.arange(n_rows) if weight is None else np.flatnonzero(weight > 0)
         own_strata = None if strata is None else strata[counted]

@@ -62,8 +62,8 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         Replace those of the recipe.
     early_stopping : bool, "auto" or "refit", default="auto"
         Hold out a part of the rows, stop each member when its loss there no longer falls, and keep its best weights.
-        "auto": from 10,000 rows on. "refit": and then train anew on all rows, each member for as many epochs as were
-        best; `refit_history_` tells of it.
+        "refit": and then train anew on all rows, each member for as many epochs as were best; `refit_history_` tells
+        of it. "auto": no early stopping below 10,000 rows, "refit" below 100,000, True from there on.
     callbacks : sequence of callable, default=()
         Called with a `tartree.training.Epoch` after each epoch; training ends when one returns True.
     class_weight : dict, "balanced" or None, default=None

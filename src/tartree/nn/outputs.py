@@ -40,6 +40,10 @@ class Output(ABC):
     def mean(self, numbers: Tensor) -> Tensor:
         """What a leaf predicts, and what is averaged over leaves: (members, batch or 1, leaves, ...)."""
 
+    @abstractmethod
+    def score(self, predicted: Tensor, target: Tensor) -> Tensor:
+        """How good the prediction of each row is, at most 1: (members, batch) from (members, batch, ...)."""
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_targets})"
 
@@ -77,6 +81,10 @@ class Classes(Output):
     def mean(self, numbers: Tensor) -> Tensor:
         return _on_dense_axes(F.softmax, numbers)
 
+    def score(self, predicted: Tensor, target: Tensor) -> Tensor:
+        """1 where the most probable class is right: the mean is the accuracy."""
+        return (predicted.argmax(-1) == target).to(predicted.dtype)
+
 
 class _RealOutput(Output):
     def check_target(self, target: Tensor, members: int, batch: int) -> None:
@@ -86,6 +94,10 @@ class _RealOutput(Output):
                 f"target must be real numbers of shape {rows} or {(members, *rows)}, "
                 f"however: {target.dtype} of shape {tuple(target.shape)}"
             )
+
+    def score(self, predicted: Tensor, target: Tensor) -> Tensor:
+        """1 less the squared error: the mean is R2 where the target has been standardised."""
+        return 1 - (predicted[..., : self.n_targets] - target).square().mean(-1)
 
 
 class Values(_RealOutput):

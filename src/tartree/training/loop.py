@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree import losses
-from tartree.nn import Selection, Tree
+from tartree.nn import Selection, Tree, combine
 from tartree.training.progress import progress_bar
 from tartree.training.recipe import Recipe
 from tartree.training.rows import Batch, Rows
@@ -33,6 +33,7 @@ class Epoch:
     learning_rate: float
     loss: NDArray[np.float64]
     validation_loss: NDArray[np.float64] | None
+    validation_score: NDArray[np.float64] | None  # accuracy, or R2 of a standardised target
     seconds: float  # since the start
 
 
@@ -48,7 +49,7 @@ class History:
     best_epoch: NDArray[np.int64] | None = None  # of each member, with early stopping
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        """One quantity over the epochs: "loss" and "validation_loss" are (epochs, members), the others (epochs,)."""
+        """One quantity over the epochs: losses and scores are (epochs, members), the others (epochs,)."""
         return np.array([getattr(epoch, name) for epoch in self.epochs], dtype=np.float64)
 
     def __len__(self) -> int:
@@ -109,9 +110,9 @@ def train(
             torch.manual_seed(generator.initial_seed())
             for number in range(1, recipe.epochs + 1):
                 loss = _run_epoch(tree, rows, recipe, optimizer, generator, number - 1)
-                validation_loss = None
+                validation_loss, validation_score = None, None
                 if best is not None and validation is not None:
-                    validation_loss = _evaluate(tree, validation, selection, recipe.batch_size)
+                    validation_loss, validation_score = _evaluate(tree, validation, selection, recipe.batch_size)
                     best.update(validation_loss, number)
                 elif best is not None and keep_epoch is not None:
                     best.keep(torch.from_numpy(keep_epoch == number), number)
@@ -122,6 +123,7 @@ def train(
                     optimizer.param_groups[0]["lr"],
                     _array(loss),
                     None if validation_loss is None else _array(validation_loss),
+                    None if validation_score is None else _array(validation_score),
                     time.perf_counter() - start,
                 )
                 history.epochs.append(epoch)
@@ -232,18 +234,23 @@ def _loss(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:
 
 
 @torch.no_grad()
-def _evaluate(tree: Tree, rows: Rows, selection: Selection, size: int) -> Tensor:
-    """Loss of each member on other rows, as predictions are made."""
+def _evaluate(tree: Tree, rows: Rows, selection: Selection, size: int) -> tuple[Tensor, Tensor]:
+    """Loss and score of each member on other rows, as predictions are made."""
     tree.eval()
     function = losses.mixture if selection == "multi" else losses.selected
-    total, weight_sum = torch.zeros(()), torch.zeros(())
+    loss, score, weight_sum = torch.zeros(()), torch.zeros(()), torch.zeros(())
     for index in torch.arange(len(rows)).split(max(size, 4096)):
         batch = rows.take(index)
-        part = torch.tensor(float(len(index))) if batch.weight is None else batch.weight.sum(-1).cpu()
-        total = total + function(tree(batch.x), batch.target, tree.output, batch.weight).cpu().double() * part
+        weight = torch.ones(len(index)) if batch.weight is None else batch.weight.cpu()
+        leaves = tree(batch.x)
+        predicted = combine(leaves.arrival, tree.output.mean(leaves.numbers), selection)
+        rows_score = tree.output.score(predicted, batch.target).cpu().double()  # (members, batch)
+        part = weight.double().sum(-1)
+        loss = loss + function(leaves, batch.target, tree.output, batch.weight).cpu().double() * part
+        score = score + (rows_score * weight).sum(-1)
         weight_sum = weight_sum + part
     tree.train()
-    return total / weight_sum
+    return loss / weight_sum, score / weight_sum
 
 
 class _Best:

@@ -43,4 +43,6 @@ def _said(epoch: Epoch) -> str:
     text = f"loss {epoch.loss.mean():.4f}"
     if epoch.validation_loss is not None:
         text += f", validation loss {epoch.validation_loss.mean():.4f}"
+    if epoch.validation_score is not None:
+        text += f", score {epoch.validation_score.mean():.3f}"
     return text
