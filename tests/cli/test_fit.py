@@ -2,6 +2,9 @@
 
 import json
 import math
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -296,19 +299,114 @@ def test_files_that_are_in_the_way(patients_csv, tmp_path):
     fails(f"{tmp_path}: Is a directory", "fit", tmp_path, "--target", "y", "--out", tmp_path / "m.tart")
 
 
-def test_interrupted_fit_is_saved(patients_csv, tmp_path, monkeypatch):
+#: `tartree` that says when an epoch ends; Ctrl-C works in it, even where the tests run in the background.
+SAYS_EPOCHS = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tartree.cli import main
+from tartree.training import loop
+build = loop.Epoch.__init__
+def told(self, *arguments, **more):
+    build(self, *arguments, **more)
+    if self.number == 2:
+        print("second epoch", file=sys.stderr, flush=True)
+loop.Epoch.__init__ = told
+main(prog_name="tartree")
+"""
+
+
+def test_interrupted_fit_is_saved(patients_csv, tmp_path):
+    out = tmp_path / "model.tart"
+    out.write_text("mine")
+    options = ("--epochs", "1000000", "--no-compare", "--json", "--quiet", "--force")
+    command = [sys.executable, "-c", SAYS_EPOCHS, "fit", patients_csv, "--target", "diagnosis", "--out", out, *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr.readline() == "second epoch\n"
+            assert out.read_text() == "mine"
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert stderr == f"Note: interrupted: {out} holds what was learnt until then, not a finished model\n"
+    report = json.loads(stdout)
+    assert report["interrupted"] is True
+    assert any(note.startswith("fit was interrupted after ") for note in report["notes"])
+    load(out)
+
+
+@pytest.mark.parametrize("compare", [("--no-compare",), ()])
+def test_interrupted_before_anything_is_learnt(patients_csv, tmp_path, monkeypatch, compare):
     from tartree.training import loop
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop.Recipe, "rate", interrupted)
+    monkeypatch.setattr(loop, "_run_epoch", interrupted)
     out = tmp_path / "model.tart"
-    result = succeed("fit", patients_csv, "--target", "diagnosis", "--out", out, *QUICK)
-    assert "Note: fit was interrupted after 0 of 2 epochs" in result.stderr
-    load(out)
-    out.unlink()
-    result = run("fit", patients_csv, "--target", "diagnosis", "--out", out, "--epochs", 2)
-    assert result.exit_code == 130  # while models are compared, it means: stop
+    out.write_text("mine")
+    result = run("fit", patients_csv, "--target", "diagnosis", "--out", out, "--force", "--epochs", 2, *compare)
+    assert result.exit_code == 130
+    assert result.stderr == "Interrupted.\n"
+    assert out.read_text() == "mine"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_interrupted_comparison_ends_the_command(patients_csv, tmp_path, monkeypatch):
+    from tartree.training import loop
+
+    monkeypatch.setattr(loop, "_check_losses", lambda *arguments: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    out = tmp_path / "model.tart"
+    try:
+        result = run("fit", patients_csv, "--target", "diagnosis", "--out", out, "--epochs", 2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert result.exit_code == 130
     assert result.stderr == "Interrupted.\n"
     assert not out.exists()
+
+
+def test_a_class_of_one_row_is_compared(tmp_path):
+    path = column_file(tmp_path, ["common"] * 79 + ["rare"])
+    report = fit_json(path, "y", tmp_path, "--epochs", 1, "--depth", 1)
+    assert report["cross_validation"]["folds"] == 5
+    assert report["cross_validation"]["scores"]["majority guess"]["mean"] == 1
+    assert "class 'rare' has one row only, which is too few to learn and to check" in report["notes"]
+    assert report["interrupted"] is False
+
+
+def test_a_sample_of_one_class_is_not_compared(tmp_path, monkeypatch):
+    monkeypatch.setattr(comparing, "MOST_ROWS", 5)
+    report = fit_json(column_file(tmp_path, ["common"] * 79 + ["rare"]), "y", tmp_path, "--epochs", 1, "--depth", 1)
+    assert report["cross_validation"] is None
+    assert "models are not compared: the rows drawn for it have one value of the target only" in report["notes"]
+
+
+def test_spellings_of_truth_values_are_one_class(tmp_path):
+    report = fit_json(column_file(tmp_path, ["True", "false", "TRUE", "false", "True"] * 4), "y", tmp_path, *QUICK)
+    assert report["classes"] == [{"class": "True", "rows": 12}, {"class": "false", "rows": 8}]
+    assert report["notes"] == ["'TRUE' and 'True' of 'y' are taken as one class, 'True'"]
+
+
+def test_levels_that_are_grouped_are_noted(tmp_path):
+    few, many = [f"a{number % 32}" for number in range(80)], [f"b{number % 40}" for number in range(80)]
+    few[0] = "rare"
+    rows = [[*pair, "yes" if number % 3 else "no"] for number, pair in enumerate(zip(few, many, strict=True))]
+    report = fit_json(write_csv(tmp_path / "t.csv", rows, ["few", "many", "y"]), "y", tmp_path, *QUICK)
+    assert report["notes"] == [
+        "column 'many' has 40 different texts: the 32 most frequent are kept, the other 8 are grouped as (other)"
+    ]
+
+
+def test_numbers_as_people_write_them(tmp_path):
+    rows = [[str(number), f"{number},5", f"< {number}", "ab"[number % 2]] for number in range(40)]
+    rows[7][0], rows[0][0] = "07", "100"
+    path = write_csv(tmp_path / "t.csv", rows, ["age", "crp", "titre", "y"])
+    report = fit_json(path, "y", tmp_path, *QUICK)
+    assert report["columns"]["numeric"] == 2
+    assert report["notes"][0] == (
+        "column 'titre' is read as text: 40 of 40 values are no numbers (row 2: '< 0'); "
+        "if it is to be numbers, write them like 1234.5"
+    )

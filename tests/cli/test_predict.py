@@ -228,3 +228,23 @@ def test_a_device_is_written_as_it_is(model_path, patients_csv, tmp_path):
     link.symlink_to("/dev/null")
     succeed("predict", model_path, patients_csv, "--out", link)
     assert link.is_symlink()
+
+
+def test_numbers_are_read_as_in_fit(tmp_path):
+    """Decimal commas and leading zeros give the predictions of plain numbers, in whatever chunk they come."""
+    plain = [[str(number), f"{number}.125", "ab"[number > 20]] for number in range(40)]
+    people = [
+        [f"{number:02d}" if number == 7 else str(number), f"{number},125", label]
+        for number, (_, _, label) in enumerate(plain)
+    ]
+    header = ["age", "crp", "y"]
+    model = tmp_path / "m.tart"
+    fitted = write_csv(tmp_path / "people.csv", people, header)
+    succeed("fit", fitted, "--target", "y", "--out", model, "--epochs", 2, "--no-compare")
+    expected = records(succeed("predict", model, write_csv(tmp_path / "plain.csv", plain, header)).stdout)
+    for chunk in (1000, 3):
+        result = succeed("predict", model, fitted, "--chunk-rows", chunk)
+        found = records(result.stdout)
+        assert [row["probability_a"] for row in found] == [row["probability_a"] for row in expected]
+    doubt = "Note: column 'crp': '3,125' in row 5 is read as 3.125; leave out thousands commas"
+    assert result.stderr.splitlines() == [doubt]

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tartree.cli.errors import Problem
-from tartree.cli.values import doubts, infer, read_as
+from tartree.cli.values import comma_doubt, doubts, infer, read_as
 
 DAY = datetime.date(2021, 12, 31)
 NOON = datetime.datetime(2021, 12, 31, 12)
@@ -21,7 +21,16 @@ NOON = datetime.datetime(2021, 12, 31, 12)
         (["12345678901234567890", "1"], [12345678901234567890.0, 1.0]),
         (["007", "123"], ["007", "123"]),
         (["0", "0.5"], [0.0, 0.5]),
-        (["1,5", "2"], ["1,5", "2"]),
+        (["07"] + ["12"] * 2 + ["120"], [7, 12, 12, 120]),
+        (["07", "08", "12", "120"], ["07", "08", "12", "120"]),
+        (["01067", "80331", "20095", "?"], ["01067", "80331", "20095", None]),
+        (["07", "-1.5", "3"], [7.0, -1.5, 3.0]),
+        (["1,5", "2", "NA", "-0,25"], [1.5, 2.0, None, -0.25]),
+        (["1,234", "12,5"], [1.234, 12.5]),
+        (["0,125", "1,125"], [0.125, 1.125]),
+        (["1,234", "56,789", "3"], ["1,234", "56,789", "3"]),
+        (["1,2,3", "4,5"], ["1,2,3", "4,5"]),
+        (["1,5", "x"], ["1,5", "x"]),
         (["TRUE", "false", "NA"], [True, False, None]),
         (["yes", "no", "none", "?", " yes "], ["yes", "no", "none", None, "yes"]),
         (["2021-12-31", ""], [DAY, None]),
@@ -55,6 +64,19 @@ def test_one_late_text_makes_the_column_text():
     [
         (["1"] * 9 + ["<5"], "1 of 10 values are no numbers (row 11: '<5'); correct them or leave them empty"),
         (["--", "<5"] + ["1"] * 9, "1 of 11 values are no numbers (row 3: '<5'); correct them or leave them empty"),
+        (
+            ["a", "< 5", "7"],
+            "2 of 3 values are no numbers (row 2: 'a'); if it is to be numbers, write them like 1234.5",
+        ),
+        (["12 %"] * 4, "4 of 4 values are no numbers (row 2: '12 %'); if it is to be numbers, write them like 1234.5"),
+        (
+            ["1", "1,234", ">5"],
+            "2 of 3 values are no numbers (row 3: '1,234'); if it is to be numbers, write them like 1234.5",
+        ),
+        (
+            ["1'234", "12 345"],
+            '2 of 2 values are no numbers (row 2: "1\'234"); if it is to be numbers, write them like 1234.5',
+        ),
         (["12/31/2021", "1/2/21"], "write its dates like 2024-12-31 (now '12/31/2021')"),
     ],
 )
@@ -63,17 +85,20 @@ def test_doubts(texts, doubt):
     assert doubts(typed, "c", decimal_comma=False) == f"column 'c' is read as text: {doubt}"
 
 
-@pytest.mark.parametrize("texts", [["a", "b"], ["1", "2"], ["007", "8"], ["", ""], ["1", "x"], ["2021-01-01"]])
+@pytest.mark.parametrize(
+    "texts", [["a", "b"], ["1", "2"], ["007", "8"], ["", ""], ["1", "x", "y"], ["2021-01-01"], ["1-2", "3:4"]]
+)
 def test_no_doubts(texts):
     assert doubts(infer(pa.array(texts), decimal_comma=False), "c", decimal_comma=False) is None
 
 
 def as_fitted(texts, kind, unit=None):
-    return read_as(pa.array(texts), kind, unit, name="c", first_row=2, decimal_comma=False)
+    return read_as(pa.array(texts), kind, unit, name="c", first_row=2)
 
 
 def test_read_as_what_was_fitted():
     assert as_fitted(["007", "--"], "numeric", "number").to_pylist() == [7, None]
+    assert as_fitted(["1,234", "12,5", "2"], "numeric", "number").to_pylist() == [1.234, 12.5, 2.0]
     assert as_fitted([" 1", "NA"], "category").to_pylist() == ["1", None]
     assert as_fitted(["31.12.2021"], "numeric", "date").to_pylist() == [DAY]
     assert as_fitted(["", ""], "numeric", "datetime").to_pylist() == [None, None]
@@ -92,3 +117,10 @@ def test_values_that_do_not_fit(texts, unit, message):
     with pytest.raises(Problem) as caught:
         as_fitted(texts, "numeric", unit)
     assert caught.value.message.startswith(f"column 'c' must hold {message}")
+
+
+def test_commas_that_may_stand_for_thousands():
+    doubt = "column 'c': '1,234' in row 12 is read as 1.234; leave out thousands commas"
+    assert comma_doubt(pa.array(["5", "", "1,234"]), "c", 10) == doubt
+    assert comma_doubt(pa.array(["1,234", "1,5"]), "c", 10) is None
+    assert comma_doubt(pa.array(["1234", ""]), "c", 10) is None

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tartree import __version__
-from tartree.cli.errors import Commands, debug_option
+from tartree.cli.errors import INTERRUPTED, Commands, debug_option
 
 PRESETS = ("tart-a", "tart-b", "tart-c", "tart-max")
 DATA_HELP = "DATA is a CSV or TSV file (also .gz), a Parquet file, or - for CSV on standard input."
@@ -69,6 +69,8 @@ def fit(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -> N
         console = reporting.make_console()
         reporting.show_fit(console, report)
         reporting.show_saved(console, report)
+    if report.interrupted:  # the model is kept, but a script must not take it for a finished one
+        click.get_current_context().exit(INTERRUPTED)
 
 
 @main.command(epilog=DATA_HELP)

@@ -53,6 +53,9 @@ def compare(table: Any, target: Target, estimator: Any, *, folds: int, seed: int
         rows = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MOST_ROWS])
         notes.add(f"models are compared on {MOST_ROWS:,} of {len(target.values):,} rows, drawn at random")
     table, values = table.take(rows), target.values[rows]
+    if len(np.unique(values)) < 2:
+        notes.add("models are not compared: the rows drawn for it have one value of the target only")
+        return None
     most = max(np.unique(values, return_counts=True)[1]) if target.is_classification else len(rows) // 2
     n_folds = min(folds, int(most))
     if n_folds < 2:
@@ -76,13 +79,20 @@ def compare(table: Any, target: Target, estimator: Any, *, folds: int, seed: int
 def _splits(
     values: NDArray[Any], stratified: bool, n_folds: int, seed: int
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Rows to learn from and to check with; a class of one row is always learnt, for there is nothing to check."""
     from sklearn.model_selection import KFold, StratifiedKFold
 
     kind = StratifiedKFold if stratified else KFold
+    always = np.zeros(len(values), dtype=bool)
+    if stratified:
+        _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+        always = counts[place] == 1
+    alone, others = np.flatnonzero(always), np.flatnonzero(~always)
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some of them, which is noted elsewhere.
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        yield from kind(n_folds, shuffle=True, random_state=seed).split(np.zeros(len(values)), values)
+        for train, test in kind(n_folds, shuffle=True, random_state=seed).split(others, values[others]):
+            yield np.sort(np.concatenate([others[train], alone])), others[test]
 
 
 def _baselines(classification: bool, seed: int) -> dict[str, Callable[[], Any]]:

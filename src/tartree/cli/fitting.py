@@ -66,6 +66,7 @@ class Report:
     comparison: Comparison | None
     seconds: float
     path: str
+    interrupted: bool  # by Ctrl-C, after some epochs
     model: Any = field(repr=False)
 
     def to_dict(self, notes: list[str]) -> dict[str, Any]:
@@ -99,6 +100,7 @@ class Report:
             },
             "seconds": self.seconds,
             "model": self.path,
+            "interrupted": self.interrupted,
             "notes": notes,
         }
 
@@ -126,6 +128,9 @@ def fit_file(data: str, target_name: str, settings: Settings, notes: Notes) -> R
         seconds = time.perf_counter() - started
     model.target_name_ = target_name
     model.save(settings.out)
+    interrupted = bool(model.history_.interrupted)
+    if interrupted:
+        notes.add(f"interrupted: {settings.out} holds what was learnt until then, not a finished model", always=True)
     return Report(
         source.label,
         table.num_rows,
@@ -138,6 +143,7 @@ def fit_file(data: str, target_name: str, settings: Settings, notes: Notes) -> R
         comparison,
         seconds,
         settings.out,
+        interrupted,
         model,
     )
 

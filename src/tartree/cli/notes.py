@@ -18,9 +18,13 @@ class Notes:
         self.quiet = quiet
         self.texts: list[str] = []
 
-    def add(self, text: str) -> None:
+    def add(self, text: str, *, always: bool = False) -> None:
+        """Keep a note and show it, where `always` also if quiet."""
         self.texts.append(text)
-        self.say(f"Note: {text}")
+        if always:
+            click.echo(f"Note: {text}", err=True)
+        else:
+            self.say(f"Note: {text}")
 
     def say(self, text: str) -> None:
         """Show a line, and do not keep it."""

@@ -33,7 +33,7 @@ def predict_file(model_path: str, data: str, out: str, *, proba: bool, chunk_row
         model = load(model_path)
         bar = (notes if out != STANDARD_OUTPUT else Notes(quiet=True)).progress(None)
         with open_table(data, notes) as source, open_writer(out) as write, bar as begin:
-            columns = Columns(model, source)
+            columns = Columns(model, source, notes)
             n_rows = 0
             for chunk in source.chunks(chunk_rows):
                 begin(f"{n_rows:,} rows")
@@ -49,8 +49,10 @@ def predict_file(model_path: str, data: str, out: str, *, proba: bool, chunk_row
 class Columns:
     """How the columns of a table become those of the model, by name."""
 
-    def __init__(self, model: Any, source: Source) -> None:
+    def __init__(self, model: Any, source: Source, notes: Notes) -> None:
         self._source = source
+        self._notes = notes
+        self._doubted: set[str] = set()
         self._encoder = model.encoder_
         used = {feature.column for feature in self._encoder.features_}
         names = getattr(model, "feature_names_in_", None)
@@ -94,14 +96,15 @@ class Columns:
     def _convert(self, array: Any, name: str, column: Any, n_before: int) -> Any:
         if not self._source.is_text:
             return array
-        return values.read_as(
-            array,
-            column.kind,
-            getattr(column, "unit", None),
-            name=name,
-            first_row=n_before + 2,  # the header is row 1
-            decimal_comma=self._source.decimal_comma,
-        )
+        unit = getattr(column, "unit", None)
+        first_row = n_before + 2  # the header is row 1
+        found = values.read_as(array, column.kind, unit, name=name, first_row=first_row)
+        if unit == "number" and not self._source.decimal_comma and name not in self._doubted:
+            doubt = values.comma_doubt(array, name, first_row)
+            if doubt:
+                self._doubted.add(name)
+                self._notes.add(doubt)
+        return found
 
 
 def _predict(model: Any, table: Any, proba: bool) -> Iterator[tuple[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -86,7 +87,7 @@ def _rows_with_values(table: Any) -> Any:
 
 def look_at_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
     """Count the kinds of columns, and say which ones tell nothing or look like identifiers."""
-    from tartree.table import Boolean, Constant, Numeric, TableEncoder
+    from tartree.table import Boolean, Category, Constant, Numeric, TableEncoder
 
     encoder = TableEncoder().fit(table)
     used = {feature.name for feature in encoder.features_}
@@ -101,6 +102,8 @@ def look_at_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
             counts["numeric" if column.unit == "number" else "date"] += 1
         else:
             counts["boolean" if isinstance(column, Boolean) else "categorical"] += 1
+            if isinstance(column, Category) and column.other and len(column.levels) == encoder.max_levels:
+                _note_levels(table[name], name, encoder.max_levels, encoder.min_count, notes)
     if constant:
         notes.add(f"left out, for they hold one value or none: {listed(constant)}")
     if identifiers:
@@ -111,6 +114,16 @@ def look_at_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
     if not used:
         raise Problem(f"{where} has no column that tells rows apart, beside the target")
     return counts
+
+
+def _note_levels(column: Any, name: str, most: int, min_count: int, notes: Notes) -> None:
+    """Say so where levels that are frequent enough to learn from are grouped, for there are too many."""
+    counts = Counter(value for value in column.to_pylist() if value is not None)
+    if sum(count >= min_count for count in counts.values()) > most:
+        notes.add(
+            f"column {name!r} has {len(counts):,} different texts: the {most} most frequent are kept, "
+            f"the other {len(counts) - most:,} are grouped as (other)"
+        )
 
 
 def _is_numbering(column: Any) -> bool:

@@ -58,7 +58,7 @@ def read_target(column: Any, raw: Any, name: str, asked: Literal["auto"] | Task,
             f"{'a number' if numeric else 'an identifier or free text'}; "
             f"{'use --task regression' if numeric else 'give another --target'}"
         )
-    labels = _labels(column, raw)
+    labels = _labels(column, raw, name, notes)
     found, counts = np.unique(labels, return_counts=True)
     order = np.argsort(-counts, kind="stable")
     classes = dict(zip(found[order].tolist(), counts[order].tolist(), strict=True))
@@ -99,16 +99,31 @@ def _read_numbers(column: Any, name: str) -> Target:
     return Target(name, "regression", values, {})
 
 
-def _labels(column: Any, raw: Any) -> NDArray[Any]:
-    """Labels as they were written, but for whole numbers."""
+def _labels(column: Any, raw: Any, name: str, notes: Notes) -> NDArray[Any]:
+    """Labels as they were written, but for whole numbers and for truth values in several spellings."""
     kind = column.type
     if is_number(kind) and _is_whole(column):
         return np.asarray(pc.cast(column, pa.int64()).to_numpy())
     if raw is not None:
-        return np.array(raw.to_pylist(), dtype=np.str_)
+        labels = np.array(raw.to_pylist(), dtype=np.str_)
+        return _merge_spellings(labels, name, notes) if pa.types.is_boolean(kind) else labels
     if pa.types.is_boolean(kind):
         return np.array(column.to_pylist(), dtype=np.bool_)
     return np.array([str(value) for value in column.to_pylist()], dtype=np.str_)
+
+
+def _merge_spellings(labels: NDArray[np.str_], name: str, notes: Notes) -> NDArray[np.str_]:
+    """Truth values in the most frequent spelling of each."""
+    merged = labels.copy()
+    lower = np.char.lower(labels)
+    for meaning in np.unique(lower):
+        same = lower == meaning
+        spellings, counts = np.unique(labels[same], return_counts=True)
+        if len(spellings) > 1:
+            merged[same] = common = str(spellings[counts.argmax()])
+            written = " and ".join(repr(str(spelling)) for spelling in spellings)
+            notes.add(f"{written} of {name!r} are taken as one class, {common!r}")
+    return merged
 
 
 def _note_classes(classes: dict[Any, int], name: str, notes: Notes) -> None:

@@ -15,7 +15,11 @@ NUMBER_GAPS = (*GAPS, "-", "--", "---", ".", "..", "none", "missing", "unknown",
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 WHOLE = r"^[+-]?\d{1,15}$"
-CODE = r"^0\d+$"  # leading zeros carry meaning: a postcode, not a number
+LEADING_ZERO = r"^0\d+$"
+DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
+THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # or a decimal comma: one value alone does not tell
+SIGNS = r"[<>=%\s\x{2264}\x{2265}\x{A0}\x{2009}\x{202F}]"  # beside a number, and the spaces within
+MEANT = rf"{NUMBER}|{DECIMAL_COMMA}|^[+-]?\d{{1,3}}([,.'\x{{2019}}]\d{{3}})+([.,]\d+)?$"  # a number to a person
 OTHER_DATE = r"^\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})\b"
 DATES = ("date", "datetime", "datetime[UTC]")
 
@@ -37,8 +41,8 @@ def infer(column: Any, *, decimal_comma: bool) -> Any:
     present = blank(text, NUMBER_GAPS)
     if present.null_count == len(present):
         return blank(text)
-    if not _any(pc.match_substring_regex(present, CODE)):
-        numbers = to_numbers(present, decimal_comma=decimal_comma)
+    if not _are_codes(present):
+        numbers = to_numbers(present, decimal_comma=decimal_comma or _has_decimal_commas(present))
         if numbers is not None:
             return numbers
     lower = pc.utf8_lower(present)
@@ -46,6 +50,30 @@ def infer(column: Any, *, decimal_comma: bool) -> Any:
         return pc.equal(lower, "true")
     dates = to_dates(present)
     return blank(text) if dates is None else dates
+
+
+def _are_codes(text: Any) -> bool:
+    """Whether leading zeros carry meaning, as in postcodes, and are not just the way in which a few were typed."""
+    present = pc.drop_null(text)
+    n_zeros = pc.sum(pc.match_substring_regex(present, LEADING_ZERO)).as_py() or 0
+    if not n_zeros or 2 * n_zeros >= len(present):
+        return bool(n_zeros)
+    return _all(pc.match_substring_regex(present, r"^\d+$")) and len(pc.unique(pc.utf8_length(present))) == 1
+
+
+def _has_decimal_commas(text: Any) -> bool:
+    """Whether all commas are decimal ones, though commas separate the columns, too."""
+    commas = _with_comma(text)
+    return bool(
+        len(commas)
+        and _all(pc.match_substring_regex(commas, DECIMAL_COMMA))
+        and not _all(pc.match_substring_regex(commas, THOUSANDS))
+    )
+
+
+def _with_comma(text: Any) -> Any:
+    present = pc.drop_null(text)
+    return pc.filter(present, pc.match_substring(present, ","))
 
 
 def to_numbers(text: Any, *, decimal_comma: bool) -> Any:
@@ -79,12 +107,15 @@ def to_dates(text: Any) -> Any:
     return None
 
 
-def read_as(column: Any, kind: str, unit: str | None, *, name: str, first_row: int, decimal_comma: bool) -> Any:
-    """A column of text in the type that a fitted column has; a value that cannot be read is named with its row."""
+def read_as(column: Any, kind: str, unit: str | None, *, name: str, first_row: int) -> Any:
+    """A column of text in the type that a fitted column has; a value that cannot be read is named with its row.
+
+    Each value is read for itself, and so a comma is always a decimal one: rows come in chunks, which must not matter.
+    """
     text = trim(column)
     if kind == "numeric" and unit == "number":
         present = blank(text, NUMBER_GAPS)
-        found = to_numbers(present, decimal_comma=decimal_comma)
+        found = to_numbers(present, decimal_comma=True)
         wanted = "numbers"
     elif kind == "numeric" and unit in DATES:
         present = blank(text, NUMBER_GAPS)
@@ -94,7 +125,7 @@ def read_as(column: Any, kind: str, unit: str | None, *, name: str, first_row: i
         return blank(text)  # levels and booleans are text to the encoder
     check_finite(found, name, first_row)
     if found is None:
-        row, value = _first_wrong(present, unit, decimal_comma)
+        row, value = _first_wrong(present, unit)
         raise Problem(
             f"column {name!r} must hold {wanted}, as it did in fit, however: row {first_row + row} holds {value!r}; "
             "correct it or leave it empty"
@@ -113,10 +144,10 @@ def check_finite(column: Any, name: str, first_row: int) -> None:
             )
 
 
-def _first_wrong(text: Any, unit: str | None, decimal_comma: bool) -> tuple[int, str]:
+def _first_wrong(text: Any, unit: str | None) -> tuple[int, str]:
     for row, value in enumerate(text.to_pylist()):
         one = pa.array([value], pa.string())
-        found = to_numbers(one, decimal_comma=decimal_comma) if unit == "number" else to_dates(one)
+        found = to_numbers(one, decimal_comma=True) if unit == "number" else to_dates(one)
         if found is None:
             return row, value
     # Each value is a date of a kind, but not all of the same one.
@@ -129,18 +160,31 @@ def doubts(typed: Any, name: str, *, decimal_comma: bool) -> str | None:
         return None
     present = pc.drop_null(typed)
     numeric = pc.match_substring_regex(_repaired(blank(present, NUMBER_GAPS), decimal_comma), NUMBER)
+    wrong = pc.filter(present, pc.invert(pc.fill_null(numeric, True)))  # gaps of numbers are not wrong
     n_numbers = pc.sum(numeric).as_py() or 0
-    if len(present) > n_numbers >= 0.8 * len(present):
-        wrong = pc.filter(present, pc.invert(pc.fill_null(numeric, True)))
-        if len(wrong):
-            row = pc.index(typed, wrong[0]).as_py() + 2  # the header is row 1
-            return (
-                f"column {name!r} is read as text: {len(wrong)} of {len(present)} values are no numbers "
-                f"(row {row}: {wrong[0].as_py()!r}); correct them or leave them empty"
-            )
+    n_meant = pc.sum(pc.match_substring_regex(pc.replace_substring_regex(wrong, SIGNS, ""), MEANT)).as_py() or 0
+    if len(wrong) and 2 * (n_numbers + n_meant) >= n_numbers + len(wrong):
+        row = pc.index(typed, wrong[0]).as_py() + 2  # the header is row 1
+        few = len(wrong) <= 0.2 * len(present)
+        return (
+            f"column {name!r} is read as text: {len(wrong)} of {len(present)} values are no numbers "
+            f"(row {row}: {wrong[0].as_py()!r}); "
+            f"{'correct them or leave them empty' if few else 'if it is to be numbers, write them like 1234.5'}"
+        )
     if _all(pc.match_substring_regex(present, OTHER_DATE)):
         return f"column {name!r} is read as text: write its dates like 2024-12-31 (now {present[0].as_py()!r})"
     return None
+
+
+def comma_doubt(column: Any, name: str, first_row: int) -> str | None:
+    """What a user should know about commas that are read as decimal ones but may stand for thousands, if anything."""
+    text = trim(column)
+    commas = _with_comma(text)
+    if not len(commas) or not _all(pc.match_substring_regex(commas, THOUSANDS)):
+        return None
+    value = commas[0].as_py()
+    row = first_row + pc.index(text, commas[0]).as_py()
+    return f"column {name!r}: {value!r} in row {row} is read as {value.replace(',', '.')}; leave out thousands commas"
 
 
 def _all(mask: Any) -> bool:
