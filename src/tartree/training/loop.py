@@ -16,6 +16,7 @@ from torch import Tensor
 
 from tartree import losses
 from tartree.nn import Selection, Tree, combine
+from tartree.training.adam import Adam
 from tartree.training.progress import progress_bar
 from tartree.training.recipe import Recipe
 from tartree.training.rows import Batch, Rows
@@ -30,7 +31,7 @@ class Epoch:
 
     number: int  # from 1
     epochs: int
-    learning_rate: float
+    learning_rate: float  # in its first step
     loss: NDArray[np.float64]
     validation_loss: NDArray[np.float64] | None
     validation_score: NDArray[np.float64] | None  # accuracy, or R2 of a standardised target
@@ -93,7 +94,7 @@ def train(
     -------
     History
     """
-    optimizer = _optimizer(tree, recipe, n_batches=-(-len(rows) // recipe.batch_size))
+    optimizers = _optimizers(tree, recipe, n_batches=-(-len(rows) // recipe.batch_size))
     history = History()
     best = None if validation is None and keep_epoch is None else _Best(tree, recipe.patience)
     start = time.perf_counter()
@@ -109,7 +110,7 @@ def train(
         ):
             torch.manual_seed(generator.initial_seed())
             for number in range(1, recipe.epochs + 1):
-                loss = _run_epoch(tree, rows, recipe, optimizer, generator, number - 1)
+                loss = _run_epoch(tree, rows, recipe, optimizers, generator, number - 1)
                 validation_loss, validation_score = None, None
                 if best is not None and validation is not None:
                     validation_loss, validation_score = _evaluate(tree, validation, selection, recipe.batch_size)
@@ -120,7 +121,7 @@ def train(
                 epoch = Epoch(
                     number,
                     recipe.epochs,
-                    optimizer.param_groups[0]["lr"],
+                    recipe.rate((number - 1) / recipe.epochs),
                     _array(loss),
                     None if validation_loss is None else _array(validation_loss),
                     None if validation_score is None else _array(validation_score),
@@ -173,23 +174,19 @@ def _enough_threads(tree: Tree, rows: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _optimizer(tree: Tree, recipe: Recipe, n_batches: int) -> torch.optim.Optimizer:
+def _optimizers(tree: Tree, recipe: Recipe, n_batches: int) -> list[Adam]:
     decision, leaf = list(tree.decision.parameters()), list(tree.leaf.parameters())
     own = {id(p) for p in (*decision, *leaf)}
-    groups = [
-        {"params": decision, "weight_decay": recipe.decision_decay / n_batches},
-        {"params": leaf, "weight_decay": recipe.leaf_decay / n_batches},
-        {"params": [p for p in tree.parameters() if id(p) not in own], "weight_decay": 0.0},  # temperatures
-    ]
-    groups = [group for group in groups if group["params"]]
-    return torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+    rest = [p for p in tree.parameters() if id(p) not in own]  # temperatures
+    groups = ((decision, recipe.decision_decay), (leaf, recipe.leaf_decay), (rest, 0.0))
+    return [Adam(parameters, decay / n_batches) for parameters, decay in groups if parameters]
 
 
 def _run_epoch(
     tree: Tree,
     rows: Rows,
     recipe: Recipe,
-    optimizer: torch.optim.Optimizer,
+    optimizers: list[Adam],
     generator: torch.Generator,
     number: int,
 ) -> Tensor:
@@ -197,15 +194,15 @@ def _run_epoch(
     total: Tensor | None = None
     n_batches = -(-len(rows) // recipe.batch_size)
     for i, batch in enumerate(_batches(rows, recipe.batch_size, generator)):
-        for group in optimizer.param_groups:
-            group["lr"] = recipe.rate((number + i / n_batches) / recipe.epochs)
         x = batch.x
         if noise := recipe.noise(x.shape[-1], len(rows)):
             x = x + noise * torch.randn(x.shape, generator=generator).to(x)
-        optimizer.zero_grad()
+        for optimizer in optimizers:
+            optimizer.zero_grad()
         loss = _loss(tree, x, batch, recipe)  # (members,)
         loss.sum().backward()
-        optimizer.step()
+        for optimizer in optimizers:
+            optimizer.step(recipe.rate((number + i / n_batches) / recipe.epochs))
         part = loss.detach() * (len(x) / len(rows))
         total = part if total is None else total + part
     assert total is not None
