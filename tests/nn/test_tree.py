@@ -273,7 +273,7 @@ def test_dropout_acts_in_training_only():
         (lambda: build(share="tree", decision_layers=2), "share='tree'"),
         (lambda: build(temperature=0), "temperature=0"),
         (lambda: build(temperature="warm"), "temperature='warm'"),
-        (lambda: build(branching="hardmax"), "softmax, sigsoftmax, .* activation='hardmax'"),
+        (lambda: build(branching="hardmax"), "branching must be one of softmax, sigsoftmax, .* however: 'hardmax'"),
         (lambda: Classes(0), "n_targets=0"),
         (lambda: build()(torch.zeros(5, 3)), r"input must be \(batch, 4\).* shape=\(5, 3\)"),
         (lambda: build(members=2)(torch.zeros(3, 5, 4)), r"\(2, batch, 4\).* shape=\(3, 5, 4\)"),

@@ -98,7 +98,7 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
     --------
     >>> from sklearn.datasets import load_iris
     >>> from tartree import TartClassifier
-    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> X, y = load_iris(return_X_y=True)
     >>> tree = TartClassifier(depth=2, random_state=0).fit(X, y)
     >>> tree.predict(X[:2])
     array([0, 0])

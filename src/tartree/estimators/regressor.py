@@ -28,7 +28,7 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
     --------
     >>> from sklearn.datasets import load_diabetes
     >>> from tartree import TartRegressor
-    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> X, y = load_diabetes(return_X_y=True)
     >>> tree = TartRegressor(depth=1, epochs=20, random_state=0).fit(X, y)
     >>> mean, std = tree.predict(X[:5], return_std=True)
     >>> tree.predict_quantiles(X[:5], [0.05, 0.95]).shape

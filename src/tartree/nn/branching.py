@@ -88,7 +88,7 @@ class Branching(nn.Module):
         super().__init__()
         if isinstance(activation, str):
             if activation not in ACTIVATIONS:
-                raise ValueError(f"activation must be one of {', '.join(ACTIVATIONS)}, however: {activation=}")
+                raise ValueError(f"branching must be one of {', '.join(ACTIVATIONS)}, however: {activation!r}")
             activation = ACTIVATIONS[activation]
         learned = temperature == "learned"
         if not learned and not (isinstance(temperature, numbers.Real) and 0 < temperature < float("inf")):
