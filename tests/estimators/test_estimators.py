@@ -234,6 +234,25 @@ def test_ctrl_c_leaves_a_fitted_model(iris):
     assert model.predict(X).shape == (150,)
 
 
+def test_ctrl_c_in_a_refit_keeps_what_early_stopping_found(iris, monkeypatch):
+    from tartree.estimators import base
+
+    X, y = iris
+    stopped = quick(early_stopping=True).fit(X, y)
+    train = base.train
+
+    def interrupted(*arguments, keep_epoch=None, **keywords):
+        if keep_epoch is not None:
+            raise KeyboardInterrupt
+        return train(*arguments, **keywords)
+
+    monkeypatch.setattr(base, "train", interrupted)
+    with pytest.warns(UserWarning, match="the refit was interrupted"):
+        model = quick(early_stopping="refit").fit(X, y)
+    assert model.history_.interrupted
+    np.testing.assert_array_equal(model.predict_proba(X), stopped.predict_proba(X))
+
+
 def test_ctrl_c_before_anything_was_learnt_is_an_interrupt(iris):
     X, y = iris
 

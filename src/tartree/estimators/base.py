@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import numbers
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -139,7 +140,22 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
             verbose=self.verbose,
         )
         if self._stopping(len(target)) == "refit" and not self.history_.interrupted:
-            self._draw_weights(seeds[1:])
+            self._refit(X, target, weight, device, recipe, seeds)
+        self.tree_.eval()
+
+    def _refit(
+        self,
+        X: Any,
+        target: Tensor,
+        weight: NDArray[np.float64] | None,
+        device: torch.device,
+        recipe: Recipe,
+        seeds: NDArray[Any],
+    ) -> None:
+        """Train anew on all rows, each member up to its best epoch; when interrupted, go back to what there was."""
+        stopped_early = copy.deepcopy(self.tree_.state_dict())
+        self._draw_weights(seeds[1:])
+        try:
             self.refit_history_ = train(
                 self.tree_,
                 self._rows_of(X, None if is_large_map(X) else self._encoded(X), target, weight, None, device),
@@ -148,7 +164,12 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
                 keep_epoch=self.history_.best_epoch,
                 verbose=self.verbose,
             )
-        self.tree_.eval()
+            self.history_.interrupted = self.refit_history_.interrupted
+        except KeyboardInterrupt:
+            self.history_.interrupted = True
+            warnings.warn("the refit was interrupted; the weights of early stopping are kept", stacklevel=4)
+        if self.history_.interrupted:
+            self.tree_.load_state_dict(stopped_early)
 
     def _stopping(self, n_rows: int) -> bool | Literal["refit"]:
         """How to stop with so many rows: not early, early, or early and then anew with all rows."""

@@ -130,16 +130,17 @@ def train(
                 history.epochs.append(epoch)
                 show(epoch)
                 _check_losses(epoch, recipe)
-                asked = [
-                    callback(epoch) is True for callback in callbacks
-                ]  # every one is told, whatever the first says
+                # Every callback is told, whatever the first says.
+                asked = [callback(epoch) is True for callback in callbacks]
                 if any(asked) or (best is not None and best.stopped):
                     break
     except KeyboardInterrupt:
         if not history.epochs:  # nothing has been learnt that could be kept
             raise
         history.interrupted = True
-        kept = "the best" if best is not None else "the last"
+        if best is not None and keep_epoch is not None:
+            best.keep(~best.done, len(history))
+        kept = "the last" if validation is None else "the best"
         warnings.warn(
             f"fit was interrupted after {len(history)} of {recipe.epochs} epochs; {kept} weights so far are kept",
             UserWarning,
