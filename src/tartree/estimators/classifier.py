@@ -194,6 +194,8 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         if self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, labels)
             weight = by_class if weight is None else by_class * weight
+            if not (weight > 0).any():
+                raise ValueError(f"class_weight must leave some row with weight, however: {self.class_weight}")
         self._fit_tree(X, torch.from_numpy(codes.astype(np.int64)), weight, strata=codes)
         return self
 

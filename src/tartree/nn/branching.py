@@ -90,6 +90,8 @@ class Branching(nn.Module):
             if activation not in ACTIVATIONS:
                 raise ValueError(f"branching must be one of {', '.join(ACTIVATIONS)}, however: {activation!r}")
             activation = ACTIVATIONS[activation]
+        if not callable(activation):
+            raise ValueError(f"branching must be a name or a function of logits and an axis, however: {activation!r}")
         learned = temperature == "learned"
         if not learned and not (isinstance(temperature, numbers.Real) and 0 < temperature < float("inf")):
             raise ValueError(f"temperature must be a positive number or 'learned', however: {temperature=}")

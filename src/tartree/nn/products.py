@@ -5,7 +5,9 @@ Memory is laid out with the batch last, as `ops.native` wants it: units are rows
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -64,10 +66,13 @@ class GroupedMLP(nn.Module):
         members: int = 1,
     ) -> None:
         super().__init__()
-        if not 0 <= dropout < 1:
+        given: Any = (dropout, hidden)  # annotations say what should come, not what does
+        if not isinstance(given[0], numbers.Real) or not 0 <= dropout < 1:
             raise ValueError(f"dropout must be from 0 to below 1, however: {dropout=}")
-        if layers > 1 and hidden < 1:
-            raise ValueError(f"hidden must be at least 1 when there are hidden layers, however: {hidden=}")
+        if layers > 1 and (not isinstance(given[1], numbers.Integral) or hidden < 1):
+            raise ValueError(
+                f"hidden must be an integer of at least 1 when there are hidden layers, however: {hidden=}"
+            )
         groups, n_outputs = len(sizes), sum(sizes)
         self.sizes = list(sizes)
         self.hidden = hidden

@@ -16,6 +16,7 @@ from tartree.nn.leaves import ConstantLeaf, MLPLeaf
 from tartree.nn.outputs import Output
 from tartree.structure import Structure
 
+MOST_LEAVES = 2**26
 Selection = Literal["multi", "single"]
 DecisionFactory = Callable[[Structure, int, int], nn.Module]  # (structure, n_features, members)
 LeafFactory = Callable[[Structure, int, int, int], nn.Module]  # (structure, n_features, n_numbers, members)
@@ -99,6 +100,11 @@ class Tree(nn.Module):
         if not isinstance(structure, Structure):
             raise ValueError(
                 f"structure must be a Structure, however: {structure!r}; for a binary tree, Structure(depth)"
+            )
+        if structure.n_leaves > MOST_LEAVES:
+            raise ValueError(
+                f"a tree must have at most {MOST_LEAVES:,} leaves to fit into memory, however: {structure} has "
+                f"{structure.n_leaves:,}; lower its depth"
             )
         if decision is not None:
             f = decision(structure, n_features, members)
