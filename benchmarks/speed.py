@@ -1,9 +1,21 @@
-"""Time of a training step against the least it needs: its two matrix products and the Adam step. Ratios, in one run.
+"""Speed, in one run: ours, the least that the hardware needs, and other soft trees, on the same tensors.
 
-    python benchmarks/speed.py [--depths 8 10 12] [--repeats 20] [--out docs/benchmarks/speed]
+    python benchmarks/speed.py [--device cuda] [--peers DIR] [--mnist DIR] [--sections table shapes ...]
 
-The tree is the paper's: W = S = 2, linear decisions (H = 1), constant leaves (L = 0), 784 features, 10 classes, a batch
-of 1024 rows. Before anything is timed, its arrivals and gradients are compared with the reference.
+Before anything is timed, training steps and predictions are compared with the reference. Results go to
+docs/benchmarks/speed.json, .md and figures (speed-gpu on a GPU); a run of some sections keeps the others' results if
+they come from the same machine and versions. Sections:
+
+    table   a training step and a batch of predictions, D 8, 10, 12: ours, floors, plain torch, peers
+    shapes  W 3, S 2, D 7, and linear leaves (D 6, L 1), each against its own floor
+    epochs  a whole epoch of 60,000 rows against its steps; a fleet of 64 trees against one
+    curves  cost against depth, window, batch, features, members and rows
+    fits    whole fits of small tables against scikit-learn's random forest and boosting
+    row     one row on the CPU: the best leaf by search, and by a look at all nodes
+    mnist   seconds until a soft tree has 95 % (with --mnist DIR, the folder of MNIST's four .gz files)
+    memory  peak memory of a step (CPU)
+
+`neural-trees` takes part where it is installed (pip install neural-trees).
 """
 
 from __future__ import annotations
@@ -11,147 +23,140 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import re
-import statistics
-import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from timing import answers, curves, memory, table
+from timing.clock import Clock
+from timing.page import SECTIONS, write_page
+from timing.peers import HELP
+from timing.work import Work, check_against_reference
 
-from tartree import Structure, losses, ops
-from tartree.nn import Classes, Tree
-
-BATCH, FEATURES, CLASSES = 1024, 784, 10
-
-
-def make_step(depth: int) -> Callable[[], None]:
-    tree = Tree.build(Structure(depth), FEATURES, Classes(CLASSES), leaf_layers=0)
-    adam = torch.optim.Adam(tree.parameters(), fused=True)
-    x, y = torch.randn(BATCH, FEATURES), torch.randint(CLASSES, (BATCH,))
-
-    def step() -> None:
-        adam.zero_grad()
-        losses.expected(tree(x), y, tree.output).sum().backward()
-        adam.step()
-
-    return step
-
-
-def make_floor(depth: int) -> Callable[[], None]:
-    nodes = Structure(depth).n_decisions
-    x, gradient = torch.randn(BATCH, FEATURES), torch.randn(nodes, BATCH)
-    weight = nn.Parameter(torch.randn(nodes, FEATURES))
-    weight.grad = torch.randn_like(weight)
-    adam = torch.optim.Adam([weight], fused=True)
-
-    @torch.no_grad()
-    def floor() -> None:
-        weight @ x.t()
-        gradient @ x
-        adam.step()
-
-    return floor
-
-
-def median_times(functions: list[Callable[[], None]], repeats: int) -> list[float]:
-    """Median milliseconds of each, measured in turns so that all meet the same machine."""
-    times: list[list[float]] = [[] for _ in functions]
-    for turn in range(repeats + 3):
-        for function, own in zip(functions, times, strict=True):
-            start = time.perf_counter()
-            function()
-            if turn >= 3:  # the first turns warm up
-                own.append(1e3 * (time.perf_counter() - start))
-    return [statistics.median(own) for own in times]
-
-
-def check_against_reference() -> None:
-    structure = Structure(6)
-    logits = torch.randn(5, structure.n_logits, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(5, structure.n_leaves, dtype=torch.float64)
-    results = []
-    for backend in ("native", "reference"):
-        arrival = ops.arrival(logits, structure, backend=backend)  # type: ignore[arg-type]
-        results.append((arrival, torch.autograd.grad((arrival * weight).sum(), logits)[0]))
-    for ours, wanted in zip(*results, strict=True):
-        torch.testing.assert_close(ours, wanted, rtol=0, atol=1e-10)
-
-
-def peak_memory(depth: int) -> float:
-    """Peak growth of memory in the first step, in units of batch x nodes x 4 bytes, seen from a process of its own."""
-    command = [sys.executable, __file__, "--memory-of", str(depth)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-
-def print_peak_memory(depth: int) -> None:
-    make_step(2)()  # what the first step of any size loads is not counted
-    step = make_step(depth)
-    before = peak_bytes()
-    step()
-    print((peak_bytes() - before) / (BATCH * Structure(depth).n_decisions * 4))
-
-
-def peak_bytes() -> int:
-    """Peak resident memory of this process (Linux); unlike getrusage's, it does not start from the parent's."""
-    status = Path("/proc/self/status").read_text()
-    return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status)[1])  # type: ignore[index]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--depths", type=int, nargs="+", default=[8, 10, 12])
-    parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--out", type=Path, default=Path("docs/benchmarks/speed"), help="without its ending")
-    parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
+    arguments = parse()
     if arguments.memory_of is not None:
-        print_peak_memory(arguments.memory_of)
+        memory.print_peak_memory(arguments.memory_of)
         return
-    check_against_reference()
-    rows: list[dict[str, Any]] = []
-    print("depth   step ms   floor ms   ratio   peak memory of a step / (batch x nodes x 4 bytes)")
-    for depth in arguments.depths:
-        step, floor = median_times([make_step(depth), make_floor(depth)], arguments.repeats)
-        memory = peak_memory(depth)
-        rows.append({"depth": depth, "step_ms": step, "floor_ms": floor, "ratio": step / floor, "memory": memory})
-        print(f"{depth:5}   {step:7.2f}   {floor:8.2f}   {step / floor:5.2f}   {memory:.1f}")
-    machine = {
-        "processor": platform.processor() or platform.machine(),
+    device = torch.device(arguments.device)
+    name = "speed" if device.type == "cpu" else "speed-gpu"
+    out: Path = arguments.out or ROOT / "docs" / "benchmarks" / name
+    out.parent.mkdir(parents=True, exist_ok=True)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    results = {"machine": machine(device), "error": check_against_reference(device), "sections": {}}
+    results["sections"] = earlier(out, results["machine"])
+    print(f"equal to the reference, largest relative error {results['error']:.1e}", flush=True)
+    for section, run in sections(arguments, Clock(device, arguments.repeats, arguments.seconds)).items():
+        begin = time.perf_counter()
+        try:
+            results["sections"][section] = run()
+        except Exception as error:  # one section that fails must not take the others with it
+            traceback.print_exc()
+            results["sections"][section] = {"failure": f"{type(error).__name__}: {error}"[:500]}
+        print(f"{section}: {time.perf_counter() - begin:.0f} s", flush=True)
+        out.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")  # after each: a run may be cut short
+    write_page(results, out)
+    print(
+        "\n".join(line for line in out.with_suffix(".md").read_text().splitlines() if line.startswith(("|", "#", "-")))
+    )
+
+
+def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[[], dict[str, Any]]]:
+    """What to run, by name."""
+    small, peers = arguments.small, arguments.peers
+    depths = arguments.depths or ([3, 4] if small else [8, 10, 12])
+    sizes = {"features": 50, "batch": 64} if small else {}
+    cpu = clock.device.type == "cpu"
+
+    def shapes() -> dict[str, Any]:
+        works = [Work(3 if small else 7, 3, 2, **sizes), Work(3 if small else 6, leaf_layers=1, **sizes)]
+        return {"rows": [table.compare(work, clock) for work in works]}
+
+    def compared() -> dict[str, Any]:
+        return {"rows": [table.compare(Work(d, **sizes), clock, peers, extras=True) for d in depths]}
+
+    def row() -> dict[str, Any]:
+        depth, features = (6, 30) if small else (12, 784)
+        return {"depth": depth, "rows": answers.one_row(clock.device, depth, features)}
+
+    runs: dict[str, Callable[[], dict[str, Any]]] = {
+        "table": compared,
+        "shapes": shapes,
+        "epochs": lambda: table.members_and_epochs(
+            clock, depths[:1] if cpu else depths, 2048 if small else 60_000, 4 if small else 64
+        ),
+        "curves": lambda: {"curves": curves.measure(clock, arguments.seconds * 10, small)},
+        "fits": lambda: {"rows": answers.fits(str(clock.device), small)},
+        "row": row,
+        "mnist": lambda: answers.mnist(arguments.mnist, clock, epochs=1 if small else None),
+        "memory": lambda: {"units": {d: memory.peak_memory(Path(__file__), d) for d in depths}},
+    }
+    chosen = arguments.sections or list(runs)
+    if arguments.mnist is None:
+        chosen = [s for s in chosen if s != "mnist"]
+    if not cpu or not sys.platform.startswith("linux"):
+        chosen = [s for s in chosen if s != "memory"]
+    return {section: runs[section] for section in chosen}
+
+
+def earlier(out: Path, here: dict[str, Any]) -> dict[str, Any]:
+    """Sections of a run before, if they come from the same machine and versions."""
+    path = out.with_suffix(".json")
+    try:
+        found = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return dict(found["sections"]) if found.get("machine") == here and "sections" in found else {}
+
+
+def machine(device: torch.device) -> dict[str, Any]:
+    found = {
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "processor": processor(),
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "python": platform.python_version(),
     }
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.with_suffix(".json").write_text(json.dumps({"machine": machine, "rows": rows}, indent=2) + "\n")
-    arguments.out.with_suffix(".md").write_text(page(rows, machine))
+    if device.type == "cuda":
+        found["CUDA"] = torch.version.cuda
+        try:
+            import triton
+
+            found["triton"] = triton.__version__
+        except ImportError:
+            found["triton"] = "none"
+    return found
 
 
-def page(rows: list[dict[str, Any]], machine: dict[str, Any]) -> str:
-    lines = [
-        "# Speed of a training step",
-        "",
-        "A soft tree (W = S = 2, linear decisions, constant leaves) on 784 features, 10 classes and a batch of 1024",
-        "rows: milliseconds of a whole step (forward, backward, Adam) and of the least it needs, its two matrix",
-        "products and the Adam step, measured in turns in one run. Memory is the peak growth in a step, in units of",
-        "batch x nodes x 4 bytes.",
-        "Made by `benchmarks/speed.py`; its data is `speed.json`.",
-        "",
-        "| depth | step, ms | products and Adam, ms | ratio | memory |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {r['depth']} | {r['step_ms']:.1f} | {r['floor_ms']:.1f} | {r['ratio']:.2f} | {r['memory']:.1f} |"
-            for r in rows
-        ),
-        "",
-        ", ".join(f"{name} {value}" for name, value in machine.items()) + ".",
-        "",
-    ]
-    return "\n".join(lines)
+def processor() -> str:
+    """The name of the processor, where the system tells it."""
+    try:
+        names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+        return names[0].split(":", 1)[1].strip()
+    except (OSError, IndexError):
+        return platform.processor() or platform.machine()
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--sections", nargs="+", choices=list(SECTIONS))
+    parser.add_argument("--depths", type=int, nargs="+", help="of the table; 8 10 12 by default")
+    parser.add_argument("--peers", type=Path, help=HELP)
+    parser.add_argument("--mnist", type=Path, help="the folder with MNIST's train-images-idx3-ubyte.gz and so on")
+    parser.add_argument("--repeats", type=int, default=20, help="turns of a measurement; slow functions take fewer")
+    parser.add_argument("--seconds", type=float, default=3.0, help="about how long one function is timed")
+    parser.add_argument("--out", type=Path, help="where results go, without the ending")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, to try the program; not for the record")
+    parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -8,6 +8,11 @@ import torch
 
 from tartree import Structure
 
+# Without a GPU, Triton's kernels run in its interpreter; this must be said before they are imported.
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+if DEVICE == "cpu":
+    os.environ["TRITON_INTERPRET"] = "1"
+
 hypothesis.settings.register_profile("default", deadline=None, max_examples=50, derandomize=True)
 hypothesis.settings.load_profile("default")
 

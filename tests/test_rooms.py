@@ -15,9 +15,22 @@ ALLOWED = {
     "nn": {"structure", "ops"},
     "losses": {"structure", "ops", "nn"},
     "training": {"structure", "ops", "nn", "losses"},
-    "estimators": {"structure", "ops", "nn", "losses", "training", "table", "persist"},
-    "zoo": {"structure", "ops", "nn", "losses", "training", "table", "persist", "estimators"},
-    "cli": {"structure", "ops", "nn", "losses", "training", "table", "persist", "estimators", "zoo", "datasets"},
+    "explain": {"structure", "ops", "nn", "table"},
+    "estimators": {"structure", "ops", "nn", "losses", "training", "table", "persist", "explain"},
+    "zoo": {"structure", "ops", "nn", "losses", "training", "table", "persist", "explain", "estimators"},
+    "cli": {
+        "structure",
+        "ops",
+        "nn",
+        "losses",
+        "training",
+        "table",
+        "persist",
+        "explain",
+        "estimators",
+        "zoo",
+        "datasets",
+    },
 }
 PUBLIC = {"Structure", "TableEncoder", "TartClassifier", "TartRegressor", "load", "__version__"}
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from tartree.structure import Structure
 
 if TYPE_CHECKING:
-    from tartree import nn, ops, zoo
+    from tartree import explain, nn, ops, zoo
     from tartree.estimators import TartClassifier, TartRegressor, load
     from tartree.table import TableEncoder
 
-__all__ = ["Structure", "TableEncoder", "TartClassifier", "TartRegressor", "load", "nn", "ops", "zoo"]
+__all__ = ["Structure", "TableEncoder", "TartClassifier", "TartRegressor", "explain", "load", "nn", "ops", "zoo"]
 __version__ = "0.1.0"
 
 # Torch and scikit-learn take a second to import; whoever asks for less should not wait.
@@ -20,7 +20,7 @@ _HOMES = {
     "TartRegressor": "tartree.estimators",
     "load": "tartree.estimators",
 }
-_ROOMS = {"nn", "ops", "zoo"}
+_ROOMS = {"explain", "nn", "ops", "zoo"}
 
 
 def __getattr__(name: str) -> Any:

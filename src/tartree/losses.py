@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from tartree.nn import Classes, Leaves, Output
+from tartree.nn import Classes, Leaves, Output, Tree
+from tartree.ops import fused, native
 from tartree.structure import Structure
 
 
@@ -33,6 +37,82 @@ def expected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | No
         arrived = arrival.transpose(-1, -2) @ rows
         return (arrived * output.costs(numbers)[:, 0]).sum((-1, -2))
     return _mean((arrival * output.cost(numbers, target)).sum(-1), share)
+
+
+def expected_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor | None:
+    """`expected` of a batch, with its gradient left in the parameters of the tree: in one pass, where there is one.
+
+    None means that there is none, and that nothing has been done. There is one for softmax branching: on a GPU for
+    classes, on a CPU for binary trees.
+    """
+    if tree.fuses(x):
+        return _fused_gradient(tree, x, target, weight)
+    if tree.structure.is_binary and tree.structure.depth and tree.branching.is_plain and x.device.type == "cpu":
+        return _native_gradient(tree, x, target, weight)
+    return None
+
+
+def _fused_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
+    parts = tree.parts(x)
+    logits = parts[0]
+    tree.output.check_target(target, logits.shape[0], logits.shape[1])
+    with torch.no_grad():
+        share = None if weight is None else _shares(logits, weight)
+        loss, *gradients = fused.expected_cost(*parts, target, share, tree.structure)
+    _backward(parts, gradients)
+    return loss
+
+
+def _native_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
+    logits, bias = tree.decision_parts(x)
+    numbers = tree.leaf(x)
+    tree.check_shapes(logits, numbers)
+    # A product does not need its outcome again; a decision of the user's own might. (`data`, since a change through
+    # `detach` would be counted, and make autograd take the gradient through a buffer of zeros.)
+    own = logits.data if bias is not None else logits.detach().clone()
+    output, constant = tree.output, numbers.shape[1] == 1
+    output.check_target(target, logits.shape[0], logits.shape[1])
+    share = _shares(logits, weight)
+    if constant and isinstance(output, Classes):  # through products with indicators, as in `expected`
+        with torch.no_grad():
+            costs = output.costs(numbers)  # (members, 1, leaves, classes)
+            indicators = output.indicators(target, costs.dtype)
+            values = (costs[:, 0] @ indicators.transpose(-1, -2)).transpose(-1, -2)  # (members, batch, leaves)
+            found = native.expect(own, bias, values, share)
+            mass = found.leaves.transpose(-1, -2) @ indicators  # (members, leaves, classes)
+            said, gradient = numbers, output.gradient(costs, mass.unsqueeze(1))
+    else:
+        said = output.cost(numbers, target)  # (members, batch or 1, leaves)
+        with torch.no_grad():
+            found = native.expect(own, bias, said.expand(logits.shape[0], logits.shape[1], -1), share)
+            gradient = found.leaves if said.shape[1] == logits.shape[1] else found.leaves.sum(1, keepdim=True)
+    bias_gradient = None if bias is None else found.logits.sum(1)
+    _backward((logits, bias, said), (found.logits, bias_gradient, gradient))
+    return (found.value * share).sum(-1)
+
+
+def _backward(outputs: Sequence[Tensor | None], gradients: Sequence[Tensor | None]) -> None:
+    """Take given gradients further back, through what is learnt."""
+    pairs = [(y, g) for y, g in zip(outputs, gradients, strict=True) if y is not None and y.requires_grad]
+    learnt, given = [y for y, _ in pairs], [g for _, g in pairs]
+    if learnt and learnt[0].device.type == "cpu":
+        # Given gradients make torch load its symbolic shapes, which takes longer than the fit of a small table.
+        _Outcome.apply(given, *learnt).backward()  # type: ignore[no-untyped-call]
+    elif learnt:
+        torch.autograd.backward(learnt, given)
+
+
+class _Outcome(torch.autograd.Function):
+    """A number whose gradient is known already."""
+
+    @staticmethod
+    def forward(ctx: Any, gradients: list[Tensor], *inputs: Tensor) -> Tensor:
+        ctx.gradients = gradients
+        return inputs[0].new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *ctx.gradients
 
 
 def mixture(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:

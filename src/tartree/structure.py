@@ -185,6 +185,11 @@ class Structure:
         """Whether depth, window and stride say everything."""
         return self._lists is None
 
+    @property
+    def is_binary(self) -> bool:
+        """Whether every node has two children of its own."""
+        return self.is_regular and self.window == self.stride == 2
+
     @cached_property
     def widths(self) -> tuple[int, ...]:
         """Number of nodes of each layer, from the root (1) to the leaves."""

@@ -339,12 +339,12 @@ def test_interrupted_fit_is_saved(patients_csv, tmp_path):
 
 @pytest.mark.parametrize("compare", [("--no-compare",), ()])
 def test_interrupted_before_anything_is_learnt(patients_csv, tmp_path, monkeypatch, compare):
-    from tartree.training import loop
+    from tartree.training import epochs
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(loop, "_run_epoch", interrupted)
+    monkeypatch.setattr(epochs.EagerEpochs, "run", interrupted)
     out = tmp_path / "model.tart"
     out.write_text("mine")
     result = run("fit", patients_csv, "--target", "diagnosis", "--out", out, "--force", "--epochs", 2, *compare)

@@ -154,7 +154,7 @@ def test_single_selection_takes_the_leaf_of_the_largest_arrival():
         combine(arrival, values, "both")
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", [name for name in ACTIVATIONS if name != "hard"])  # which has no gradient of its own
 @pytest.mark.parametrize("structure", STRUCTURES[1:], ids=str)
 def test_activations(name, structure):
     branching = Branching(structure, name)

@@ -25,8 +25,8 @@ def fails(error, message, X):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"numeric": "robust"}, "numeric must be 'standard' or 'quantile', however: numeric='robust'"),
-        ({"numeric": None}, "numeric must be 'standard' or 'quantile', however: numeric=None"),
+        ({"numeric": "robust"}, "numeric must be 'standard', 'quantile' or 'plain', however: numeric='robust'"),
+        ({"numeric": None}, "numeric must be 'standard', 'quantile' or 'plain', however: numeric=None"),
         ({"n_quantiles": 1}, "n_quantiles must be an integer of at least 2, however: n_quantiles=1"),
         ({"max_levels": 0}, "max_levels must be an integer of at least 1, however: max_levels=0"),
         ({"max_levels": True}, "max_levels must be an integer of at least 1, however: max_levels=True"),

@@ -12,7 +12,7 @@ def test_it_is_the_adam_of_torch(decay):
     start = [torch.randn(3, 4), torch.randn(5)]
     ours = [p.clone().requires_grad_() for p in start]
     theirs = [p.clone().requires_grad_() for p in start]
-    adam, reference = Adam(ours, decay), torch.optim.AdamW(theirs, lr=0.1, weight_decay=decay, fused=True)
+    adam, reference = Adam([(ours, decay)]), torch.optim.AdamW(theirs, lr=0.1, weight_decay=decay, fused=True)
     for step in range(5):
         for parameters in (ours, theirs):
             torch.manual_seed(step)

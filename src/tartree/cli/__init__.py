@@ -1,4 +1,4 @@
-"""The command line: `tartree demo`, `fit`, `predict`, `inspect` and `data`.
+"""The command line: `tartree demo`, `fit`, `predict`, `inspect`, `report`, `zoo` and `data`.
 
 Only click is imported here: torch, scikit-learn, pyarrow and rich take seconds, and `--help` should not wait for them.
 """
@@ -12,7 +12,8 @@ import click
 from tartree import __version__
 from tartree.cli.errors import INTERRUPTED, Commands, debug_option
 
-PRESETS = ("tart-a", "tart-b", "tart-c", "tart-max")
+FAMILY = ("dt", "sdt", "ndf", "dndf", "nrf", "lr", "mlp", "experts", "tree-1", "tree-2", "tree-3")
+PRESETS = (*FAMILY, "tart-a", "tart-b", "tart-c", "tart-max")
 DATA_HELP = "DATA is a CSV or TSV file (also .gz), a Parquet file, or - for CSV on standard input."
 
 
@@ -27,6 +28,8 @@ def main() -> None:
     tartree fit patients.csv --target diagnosis   learn from a table
     tartree predict model.tart new.csv            predict the rows of another one
     tartree inspect model.tart                    what a model file holds
+    tartree report model.tart patients.csv        a page to look into the model
+    tartree zoo                                   the named models, for fit --preset NAME
     tartree data uci                              121 data sets to compare models on
     """
 
@@ -108,6 +111,27 @@ def inspect(model: str, as_json: bool) -> None:
         inspecting.show(reporting.make_console(), description)
 
 
+@main.command(epilog=DATA_HELP)
+@click.argument("model")
+@click.argument("data")
+@click.option("--target", metavar="COLUMN", help="The column with the true values; by default the model's target.")
+@click.option("--out", default="report.html", show_default=True, metavar="FILE", help="Where the page is written.")
+@click.option("--rows", type=click.IntRange(min=0), default=1000, show_default=True, help="Rows that the page holds.")
+@click.option("--title", metavar="TEXT", help="The title of the page.")
+@click.option("--simplify/--no-simplify", default=True, help="Add smaller models, which takes most of the time.")
+@click.option("--quiet", is_flag=True, help="No notes and no progress on standard error.")
+@debug_option
+def report(model: str, data: str, out: str, quiet: bool, **options: Any) -> None:
+    """Write a page about a model: how good it is, and its tree to explore.
+
+    One HTML file that works without a network. It holds rows of the table: share it as you would share the table.
+    """
+    from tartree.cli import reporting_page
+    from tartree.cli.notes import Notes
+
+    reporting_page.report_file(model, data, out, notes=Notes(quiet), **options)
+
+
 @main.command()
 @click.option("--out", default="tartree-demo", show_default=True, metavar="DIR", help="Where the results go.")
 @debug_option
@@ -116,6 +140,20 @@ def demo(out: str) -> None:
     from tartree.cli.demonstrating import run
 
     run(out)
+
+
+@main.command("zoo")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
+@debug_option
+def list_models(as_json: bool) -> None:
+    """List the named models, with their numbers and sources."""
+    from tartree.cli import models, reporting
+
+    found = models.describe()
+    if as_json:
+        reporting.print_json(found)
+    else:
+        models.show(reporting.make_console(), found)
 
 
 @main.group("data")

@@ -8,7 +8,7 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import torch
@@ -20,9 +20,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
 from tartree import ops, persist
+from tartree.estimators.precision import in_double
 from tartree.estimators.rows import is_large_map, join_equal_rows, split_rows
 from tartree.estimators.state import state_of
 from tartree.nn import Output, Selection, Tree
+from tartree.nn.best_leaf import best_leaf
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.structure import Structure
 from tartree.table import TableEncoder
@@ -36,10 +38,15 @@ REFIT_ROWS = 100_000
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
 #: Rows are put into one order, and equal ones joined, in tables up to this size.
 CANONICAL_ROWS = 20_000
+#: Rows that importances are computed from, at most.
+SAMPLE_ROWS = 2_000
 
 
 class BaseTart(BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; see `TartClassifier` for the parameters."""
+
+    _sample: tuple[Tensor, Tensor, Tensor | None] | None = None
+    _importances: NDArray[np.float64] | None = None
 
     def __init__(
         self,
@@ -56,7 +63,7 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         branching: str | ops.Activation = "softmax",
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
-        numeric: Literal["standard", "quantile"] = "standard",
+        numeric: Literal["standard", "quantile", "plain"] = "standard",
         recipe: str | Recipe = "default",
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -229,6 +236,8 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         n_rows = len(target)
         lazy = is_large_map(X)
         x = None if lazy else self._encoded(X)  # (rows, features)
+        self._sample = None if x is None else _sample(x, target, weight)
+        self._importances = None
         if not self._stopping(n_rows):
             return self._rows_of(X, x, target, weight, None, device), None
         counted = np.arange(n_rows) if weight is None else np.flatnonzero(weight > 0)
@@ -250,6 +259,8 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
     ) -> Rows:
         """Some rows, or all of them: encoded already, or (`x` is None) read when they are needed."""
         weights = None if weight is None else torch.from_numpy(weight / weight[weight > 0].mean()).float()
+        counted = np.ones(len(target)) if weight is None else weight
+        total = float(counted.sum() if own is None else counted[own.numpy()].sum())
         if own is None and x is not None and len(x) <= CANONICAL_ROWS:
             x, target, weights = join_equal_rows(x, target, weights)
         if own is not None:
@@ -257,7 +268,7 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
             target, weights = target[own], None if weights is None else weights[own]
         target, weights = target.to(device), None if weights is None else weights.to(device)
         if x is not None:
-            return TensorRows(x.to(device), target, weights)
+            return TensorRows(x.to(device), target, weights, total)
 
         def read(index: Tensor) -> Tensor:
             rows = index if own is None else own[index]
@@ -349,7 +360,7 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         parameter = next(iter(self.tree_.parameters()), torch.empty(0))
         if parameter.device.type != "cpu":
             return self.tree_, parameter.device
-        return copy.deepcopy(self.tree_).double(), parameter.device
+        return in_double(self.tree_), parameter.device
 
     @torch.no_grad()
     def _predict_members(self, X: Any) -> NDArray[np.float64]:
@@ -364,7 +375,7 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         Nodes are numbered layer by layer from the root, 0, as `decision_path` does.
         """
         first_leaf = sum(self.structure_.widths[:-1]) if hasattr(self, "structure_") else 0
-        parts = [tree(x).arrival.argmax(-1).cpu() for tree, x in self._each_chunk(X)]
+        parts = [best_leaf(tree, x)[0].cpu() for tree, x in self._each_chunk(X)]
         nodes = torch.cat(parts, dim=1).numpy().T + first_leaf
         return nodes if nodes.shape[1] > 1 else nodes[:, 0]
 
@@ -405,6 +416,53 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "tree_")
         return int(self.structure_.n_leaves)
 
+    # Explanations
+
+    def explain(self, X: Any, **options: Any) -> Any:
+        """Explain rows: paths, conditions, arrivals, contributions; see `tartree.explain.explain_rows`."""
+        from tartree.explain import explain_rows
+
+        return explain_rows(self, X, **options)
+
+    def simplify(
+        self, X: Any, tolerance: float | None = None, max_leaves: int | None = None, max_terms: int | None = None
+    ) -> Self:
+        """A smaller model that predicts nearly the same, with its `certificate_`; see `tartree.explain.simplify`."""
+        from tartree.explain import simplify
+
+        smaller: Self = simplify(self, X, tolerance=tolerance, max_leaves=max_leaves, max_terms=max_terms)
+        return smaller
+
+    def harden(self, X: Any) -> Self:
+        """The single-path model, with how it compares in `hardening_`; see `tartree.explain.harden`."""
+        from tartree.explain import harden
+
+        harder: Self = harden(self, X)
+        return harder
+
+    def report(self, X: Any, y: Any, path: Any) -> None:
+        """Write an HTML page about the model on these rows: one file, which needs no network."""
+        from tartree.explain.page import write_report
+
+        write_report(self, X, y, path)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Importance of each column, (columns,): its share of the impurity removed on (a sample of) the training rows.
+
+        `tartree.explain.importances` gives those of other rows.
+        """
+        check_is_fitted(self, "tree_")
+        if self._importances is None:
+            if self._sample is None:
+                raise AttributeError(
+                    "feature_importances_ is not known of a table read from disk: call explain.importances(model, X, y)"
+                )
+            from tartree.explain.importances import sample_importances
+
+            self._importances = sample_importances(self, *self._sample)
+        return self._importances
+
     # Files
 
     def save(self, path: Any) -> None:
@@ -416,6 +474,13 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         document, arrays = state_of(self)
         persist.write(path, document, arrays)
 
+    def __getstate__(self) -> dict[str, Any]:
+        # A pickle holds what was learnt from the rows, and none of them.
+        if self._sample is not None:
+            self._importances = self.feature_importances_
+        state: dict[str, Any] = super().__getstate__()
+        return {**state, "_sample": None} if "_sample" in state else state
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
@@ -423,6 +488,13 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _sample(x: Tensor, target: Tensor, weight: NDArray[np.float64] | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Rows of training, evenly taken, that `feature_importances_` looks at when it is asked for."""
+    counted = torch.arange(len(x)) if weight is None else torch.from_numpy(np.flatnonzero(weight > 0))
+    some = counted[torch.linspace(0, len(counted) - 1, min(len(counted), SAMPLE_ROWS)).long()]
+    return x[some], target[some], None if weight is None else torch.from_numpy(weight)[some]
 
 
 def _likely_parent(structure: Structure, layer: int, arrival: Tensor, branching: Tensor, child: Tensor) -> Tensor:

@@ -53,7 +53,7 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
     decision, leaf : callable, optional
         Your own f and g: ``decision(structure, n_features, members)`` and ``leaf(structure, n_features, n_numbers,
         members)`` make torch modules; see `tartree.nn`.
-    numeric : {"standard", "quantile"}, default="standard"
+    numeric : {"standard", "quantile", "plain"}, default="standard"
         How numbers are encoded; see `TableEncoder`.
     recipe : str or Recipe, default="default"
         How the tree is trained: "default", "deep" (for perceptrons as leaves), "paper", or your own
@@ -121,7 +121,7 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         branching: str | ops.Activation = "softmax",
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
-        numeric: Literal["standard", "quantile"] = "standard",
+        numeric: Literal["standard", "quantile", "plain"] = "standard",
         recipe: str | Recipe = "default",
         epochs: int | None = None,
         batch_size: int | None = None,

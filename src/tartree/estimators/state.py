@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from tartree.nn.factories import from_plain, to_plain
 from tartree.structure import Structure
 from tartree.table import TableEncoder
 from tartree.training import Recipe
@@ -28,7 +29,9 @@ def state_of(estimator: BaseTart) -> tuple[dict[str, Any], Arrays]:
     from tartree import __version__
 
     settings = dict(estimator._settings)
-    if any(settings.pop(name) is not None for name in ("decision", "leaf")) or callable(settings["branching"]):
+    decision = to_plain(settings["decision"])  # None for code, and where there is none
+    code = settings.pop("leaf") is not None or (settings.pop("decision") is not None and decision is None)
+    if code or callable(settings["branching"]):
         raise ValueError("decision, leaf and branching must be given by name to be saved, however: one is code")
     parameters = {name: _plain(value) for name, value in estimator.get_params(deep=False).items() if name not in CODE}
     encoder, encoder_arrays = estimator.encoder_.get_state()
@@ -38,10 +41,12 @@ def state_of(estimator: BaseTart) -> tuple[dict[str, Any], Arrays]:
         "tartree": __version__,
         "parameters": parameters,
         "structure": estimator.structure_.to_dict(),
-        "tree": {name: _plain(value) for name, value in settings.items()},
+        "tree": {name: _plain(value) for name, value in settings.items()}
+        | ({"decision": decision} if decision else {}),
         "encoder": encoder,
         "target_name": getattr(estimator, "target_name_", None),
         "fitted": estimator._fitted_data(),
+        "importances": _importances(estimator),
     }
     arrays = {f"encoder.{name}": value for name, value in encoder_arrays.items()}
     arrays |= {f"tree.{name}": value.detach().cpu().numpy() for name, value in weights.items()}
@@ -55,11 +60,13 @@ def restore(cls: type[BaseTart], document: dict[str, Any], arrays: Arrays) -> Ba
         parameters["recipe"] = Recipe(**parameters["recipe"])
     if isinstance(parameters.get("class_weight"), list):
         parameters["class_weight"] = dict(parameters["class_weight"])
-    estimator = cls(**parameters)
+    decision = document["tree"].get("decision")
+    factory = None if decision is None else from_plain(decision)
+    estimator = cls(**parameters, decision=factory)
     estimator._set_encoder(TableEncoder.from_state(document["encoder"], _part(arrays, "encoder.")))
     estimator.structure_ = Structure.from_dict(document["structure"])
     estimator._set_fitted_data(document["fitted"])
-    estimator._build({**document["tree"], "decision": None, "leaf": None})
+    estimator._build({**document["tree"], "decision": factory, "leaf": None})
     weights = {name: torch.from_numpy(value) for name, value in _part(arrays, "tree.").items()}
     estimator.tree_.load_state_dict(weights)
     try:
@@ -67,9 +74,20 @@ def restore(cls: type[BaseTart], document: dict[str, Any], arrays: Arrays) -> Ba
     except ValueError:  # the file comes from a machine with another device
         device = torch.device("cpu")
     estimator.tree_.eval().to(device)
+    importances = document.get("importances")
+    if importances is not None:
+        values = np.array(importances, dtype=np.float64)
+        if values.shape != (estimator.n_features_in_,) or not (values >= 0).all():
+            raise ValueError(f"importances must be one number of at least 0 a column, however: {importances}")
+        estimator._importances = values
     if document["target_name"] is not None:
         estimator.target_name_ = str(document["target_name"])
     return estimator
+
+
+def _importances(estimator: BaseTart) -> list[float] | None:
+    known = estimator._importances is not None or estimator._sample is not None
+    return [float(value) for value in estimator.feature_importances_] if known else None
 
 
 def _part(arrays: Arrays, prefix: str) -> Arrays:

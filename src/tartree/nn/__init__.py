@@ -1,22 +1,41 @@
 """Torch modules: decisions f, leaves g, branching, and the tree that joins them. All have a leading `members` axis."""
 
+from tartree.nn.axis import AxisDecision
+from tartree.nn.backbones import BackboneDecision, ConvBackbone, LayeredDecision
 from tartree.nn.branching import ACTIVATIONS, Branching
 from tartree.nn.decisions import MLPDecision, UniformDecision
+from tartree.nn.factories import Axis, Backbone, Conv, Layered, Soft, Subspace
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
 from tartree.nn.outputs import Classes, Gaussian, Output, Values
+from tartree.nn.soft import SoftDecision
+from tartree.nn.splits import SplitDecision
+from tartree.nn.subspaces import SubspaceDecision
 from tartree.nn.tree import Leaves, Selection, Tree, combine
 
 __all__ = [
     "ACTIVATIONS",
+    "Axis",
+    "AxisDecision",
+    "Backbone",
+    "BackboneDecision",
     "Branching",
     "Classes",
     "ConstantLeaf",
+    "Conv",
+    "ConvBackbone",
     "Gaussian",
+    "Layered",
+    "LayeredDecision",
     "Leaves",
     "MLPDecision",
     "MLPLeaf",
     "Output",
     "Selection",
+    "Soft",
+    "SoftDecision",
+    "SplitDecision",
+    "Subspace",
+    "SubspaceDecision",
     "Tree",
     "UniformDecision",
     "Values",

@@ -43,6 +43,13 @@ def entmax15(logits: Tensor, axis: int) -> Tensor:
     return result
 
 
+def hard(logits: Tensor, axis: int) -> Tensor:
+    """All to the child of the largest logit; the gradient is that of softmax (straight through)."""
+    soft = torch.softmax(logits, axis)
+    one = torch.zeros_like(soft).scatter_(axis, logits.argmax(axis, keepdim=True), 1.0)
+    return one + (soft - soft.detach())
+
+
 def _entmax() -> Any:
     try:
         import entmax
@@ -57,6 +64,7 @@ ACTIVATIONS: dict[str, ops.Activation] = {
     "spherical": spherical,
     "sparsemax": sparsemax,
     "entmax15": entmax15,
+    "hard": hard,
 }
 
 
@@ -107,6 +115,11 @@ class Branching(nn.Module):
     def extra_repr(self) -> str:
         temperature = "learned" if self.log_scale is not None else self.temperature
         return f"{self.structure}, {getattr(self.activation, '__name__', self.activation)}, temperature={temperature}"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether branching is the softmax of the logits as they are."""
+        return self.activation is torch.softmax and self.log_scale is None and self.temperature == 1
 
     def scale(self, logits: Tensor) -> Tensor:
         """The logits over the temperature."""

@@ -76,6 +76,11 @@ class MLPDecision(nn.Module):
         logits: Tensor = self.mlp(x)
         return logits.transpose(-1, -2)
 
+    def parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The logits without their biases, and the biases, (members, logits)."""
+        logits, bias = self.mlp.parts(x)
+        return logits.transpose(-1, -2), bias
+
 
 def logits_per_node(structure: Structure) -> list[int]:
     """Number of logits of each node that decides, in order."""

@@ -61,6 +61,13 @@ class MLPLeaf(nn.Module):
         self.mlp.reset_parameters(generators)
 
     def forward(self, x: Tensor) -> Tensor:
-        rows: Tensor = self.mlp(x)  # (members, leaves * numbers, batch)
+        return self._by_leaf(self.mlp(x))
+
+    def parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The numbers without their biases, and the biases, (members, leaves, numbers)."""
+        rows, bias = self.mlp.parts(x)
+        return self._by_leaf(rows), bias.unflatten(1, (-1, self.n_numbers))
+
+    def _by_leaf(self, rows: Tensor) -> Tensor:  # from (members, leaves * numbers, batch)
         numbers: Tensor = rows.unflatten(1, (-1, self.n_numbers))
         return numbers.movedim(-1, 1)

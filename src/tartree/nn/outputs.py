@@ -74,9 +74,14 @@ class Classes(Output):
         """Cross entropy of each class, were it the target: the shape of `numbers`."""
         return -_on_dense_axes(F.log_softmax, numbers)
 
+    def gradient(self, costs: Tensor, mass: Tensor) -> Tensor:
+        """Gradient of ``(mass * costs).sum()`` by the numbers that have these costs."""
+        return torch.exp(-costs) * mass.sum(-1, keepdim=True) - mass
+
     def indicators(self, target: Tensor, dtype: torch.dtype) -> Tensor:
         """One-hot rows of the target, (..., batch, classes)."""
-        return F.one_hot(target, self.n_targets).to(dtype)
+        rows = torch.zeros((*target.shape, self.n_targets), dtype=dtype, device=target.device)
+        return rows.scatter_(-1, target.unsqueeze(-1), 1.0)
 
     def mean(self, numbers: Tensor) -> Tensor:
         return _on_dense_axes(F.softmax, numbers)

@@ -14,14 +14,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """One linear map a unit: ``(members, units, batch)`` from shared or own input.
 
     Parameters
     ----------
     x : Tensor of shape (batch, features), shared by the members, or (members, batch, features), their own
     weight : Tensor of shape (members, units, features)
-    bias : Tensor of shape (members, units)
+    bias : Tensor of shape (members, units), optional
     """
     members, units, features = weight.shape
     if x.dim() not in (2, 3) or x.shape[-1] != features or (x.dim() == 3 and x.shape[0] != members):
@@ -30,8 +30,10 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
             f"however: shape={tuple(x.shape)}"
         )
     if x.dim() == 3:
-        return torch.baddbmm(bias.unsqueeze(-1), weight, x.transpose(-1, -2))
-    flat = torch.addmm(bias.reshape(-1, 1), weight.flatten(0, 1), x.t())
+        own = x.transpose(-1, -2)
+        return torch.bmm(weight, own) if bias is None else torch.baddbmm(bias.unsqueeze(-1), weight, own)
+    units_first, shared = weight.flatten(0, 1), x.t()
+    flat = torch.mm(units_first, shared) if bias is None else torch.addmm(bias.reshape(-1, 1), units_first, shared)
     return flat.view(members, units, x.shape[0])
 
 
@@ -95,23 +97,29 @@ class GroupedMLP(nn.Module):
             draw_uniform_(bias, bound, generators)
 
     def forward(self, x: Tensor) -> Tensor:
-        rows = affine(x, self.weights[0], self.biases[0])
         if len(self.weights) == 1:
-            return rows
+            return affine(x, self.weights[0], self.biases[0])
+        outputs, bias = self.parts(x)
+        return outputs + bias.unsqueeze(-1)
+
+    def parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs without their biases, and the biases, (members, outputs), for whoever can add them on the way."""
+        if len(self.weights) == 1:
+            return affine(x, self.weights[0]), self.biases[0]
+        rows = affine(x, self.weights[0], self.biases[0])
         units = rows.unflatten(1, (len(self.sizes), self.hidden))  # (members, groups, hidden, batch)
         for weight, bias in zip(self.weights[1:-1], self.biases[1:-1], strict=True):
             units = torch.matmul(weight, self._activate(units)) + bias.unsqueeze(-1)
-        return self._outputs(self._activate(units))
+        return self._outputs(self._activate(units)), self.biases[-1]
 
     def _activate(self, units: Tensor) -> Tensor:
         return F.dropout(F.elu(units), self.dropout, self.training)
 
     def _outputs(self, units: Tensor) -> Tensor:
         weight: Tensor = self.weights[-1]  # (members, outputs, hidden)
-        bias: Tensor = self.biases[-1].unsqueeze(-1)
         if len(set(self.sizes)) <= 1:
             own: Tensor = weight.unflatten(1, (len(self.sizes), -1))
-            return torch.matmul(own, units).flatten(1, 2) + bias
+            return torch.matmul(own, units).flatten(1, 2)
         # Ragged outputs: groups with equally many at once, then back into order.
         sizes = torch.tensor(self.sizes, device=weight.device)
         firsts = sizes.cumsum(0) - sizes
@@ -121,7 +129,7 @@ class GroupedMLP(nn.Module):
             outputs = firsts[groups, None] + torch.arange(size, device=weight.device)
             parts.append(torch.matmul(weight[:, outputs], units[:, groups]).flatten(1, 2))
             places.append(outputs.flatten())
-        return torch.cat(parts, dim=1)[:, torch.cat(places).argsort()] + bias
+        return torch.cat(parts, dim=1)[:, torch.cat(places).argsort()]
 
 
 def draw_uniform_(parameter: Tensor, bound: float, generators: Sequence[torch.Generator] | None) -> None:

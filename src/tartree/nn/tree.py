@@ -10,10 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from tartree import ops
+from tartree.nn.best_leaf import applies, best_leaf, chosen_numbers
 from tartree.nn.branching import Branching
 from tartree.nn.decisions import MLPDecision, UniformDecision
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
-from tartree.nn.outputs import Output
+from tartree.nn.outputs import Classes, Output
+from tartree.ops import fused
 from tartree.structure import Structure
 
 MOST_LEAVES = 2**26
@@ -160,6 +162,37 @@ class Tree(nn.Module):
 
     def checked(self, logits: Tensor, said: Tensor) -> Leaves:
         """Arrivals and leaf numbers from what f and g gave, if these have the shapes they must have."""
+        self.check_shapes(logits, said)
+        return Leaves(self.branching(logits), said)
+
+    def fuses(self, x: Tensor) -> bool:
+        """Whether the way from logits to classes can be one kernel for such input."""
+        return (
+            self.branching.is_plain
+            and isinstance(self.output, Classes)
+            and fused.suits(x, self.structure, self.output.n_targets)
+        )
+
+    def parts(self, x: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
+        """What f and g give, and the biases that are still to be added to each, where they can be had apart."""
+        logits, bias = self.decision_parts(x)
+        g, said_bias = self.leaf, None
+        if isinstance(g, MLPLeaf) and type(g).forward is MLPLeaf.forward:
+            said, said_bias = g.parts(x)
+        else:
+            said = g(x)
+        self.check_shapes(logits, said)
+        return logits, bias, said, said_bias
+
+    def decision_parts(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The logits, and the biases that are still to be added, where they can be had apart."""
+        f = self.decision
+        if isinstance(f, MLPDecision) and type(f).forward is MLPDecision.forward:  # not one made from it
+            return f.parts(x)
+        return f(x), None
+
+    def check_shapes(self, logits: Tensor, said: Tensor) -> None:
+        """Raise unless what f and g gave has the shapes it must have."""
         if logits.dim() != 3:
             raise ValueError(
                 f"the decision must give (members, batch, {self.structure.n_logits}), "
@@ -172,7 +205,6 @@ class Tree(nn.Module):
                 f"the leaf must give ({members}, {batch} or 1, {wanted[0]}, {wanted[1]}), "
                 f"however: {tuple(said.shape)} from {type(self.leaf).__name__}"
             )
-        return Leaves(self.branching(logits), said)
 
     def arrivals(self, x: Tensor) -> list[Tensor]:
         """Arrival at every layer, root first, each (members, batch, nodes)."""
@@ -183,6 +215,12 @@ class Tree(nn.Module):
 
         As everywhere in torch, call `eval()` before: in training mode, dropout makes predictions random.
         """
+        if selection == "single" and applies(self, x):  # without a look at all nodes
+            leaf, _ = best_leaf(self, x)
+            return self.output.mean(chosen_numbers(self, x, leaf)).squeeze(2)
+        if selection in ("multi", "single") and not torch.is_grad_enabled() and self.fuses(x):
+            predict = fused.probabilities if selection == "multi" else fused.probabilities_of_best
+            return predict(*self.parts(x), self.structure)
         arrival, numbers = self(x)
         return combine(arrival, self.output.mean(numbers), selection)
 
@@ -195,12 +233,15 @@ def combine(arrival: Tensor, values: Tensor, selection: Selection) -> Tensor:
     """
     if selection not in ("multi", "single"):
         raise ValueError(f"selection must be 'multi' or 'single', however: {selection=}")
-    constant = values.shape[1] == 1
     if selection == "single":
-        chosen = arrival.argmax(-1)  # (members, batch)
-        if constant:
-            return torch.take_along_dim(values[:, 0], chosen[..., None], dim=1)
-        return torch.take_along_dim(values, chosen[..., None, None], dim=2).squeeze(2)
-    if constant:
+        return _pick_leaves(values, arrival.argmax(-1))
+    if values.shape[1] == 1:
         return arrival @ values[:, 0].to(arrival.dtype)
     return (arrival.unsqueeze(-1) * values).sum(2)
+
+
+def _pick_leaves(values: Tensor, leaf: Tensor) -> Tensor:
+    """What one leaf of each row says, (members, batch, ...), from (members, batch or 1, leaves, ...)."""
+    if values.shape[1] == 1:
+        return torch.take_along_dim(values[:, 0], leaf[..., None], dim=1)
+    return torch.take_along_dim(values, leaf[..., None, None], dim=2).squeeze(2)

@@ -12,14 +12,14 @@ from typing import Literal, overload
 import torch
 from torch import Tensor
 
-from tartree.ops import native, reference
+from tartree.ops import fused, native, reference
 from tartree.ops.native import Activation
 from tartree.ops.reference import transition_matrices
 from tartree.structure import Structure
 
 __all__ = ["Activation", "arrival", "branch", "spread", "tconv", "transition_matrices"]
 
-Backend = Literal["auto", "native", "reference"]
+Backend = Literal["auto", "fused", "native", "reference"]
 
 
 def tconv(arrival: Tensor, branching: Tensor, stride: int) -> Tensor:
@@ -81,7 +81,8 @@ def arrival(
     structure : Structure
     layers : bool, default=False
         Return the arrival at every layer, root first, as a list.
-    backend : {"auto", "native", "reference"}, default="auto"
+    backend : {"auto", "fused", "native", "reference"}, default="auto"
+        By itself, `fused` on a GPU that has it, else `native`.
 
     Returns
     -------
@@ -94,6 +95,8 @@ def arrival(
     """
     structure.check_last_axis("logits", logits.shape, structure.n_logits)
     check_finite("logits", logits)
+    if backend == "auto" and not layers and fused.suits(logits, structure) and not torch.compiler.is_compiling():
+        backend = "fused"
     arrivals: list[Tensor] = _pick(backend).arrival(logits, structure, layers)
     return arrivals if layers else arrivals[-1]
 
@@ -125,6 +128,8 @@ def spread(
     """
     structure.check_last_axis("branching", branching.shape, structure.n_branches)
     check_finite("branching", branching)
+    if backend == "fused":
+        raise ValueError("the fused backend starts from logits, however: spread was asked of it; use 'auto'")
     arrivals: list[Tensor] = _pick(backend).spread(branching, structure, layers)
     return arrivals if layers else arrivals[-1]
 
@@ -141,8 +146,8 @@ def branch(logits: Tensor, structure: Structure, activation: Activation = torch.
 
 
 def _pick(backend: str) -> ModuleType:
-    """The module that does it; all have the same `arrival` and `spread`."""
-    backends = {"auto": native, "native": native, "reference": reference}
+    """The module that does it; all have the same `arrival`, and all but `fused` the same `spread`."""
+    backends = {"auto": native, "fused": fused, "native": native, "reference": reference}
     if backend not in backends:
         raise ValueError(f"backend must be one of {', '.join(backends)}, however: {backend=}")
     return backends[backend]

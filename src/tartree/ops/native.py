@@ -7,15 +7,16 @@ nodes are strided rows of the next one, and every step runs over contiguous memo
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.ops.scratch import borrow
+from tartree.ops.scratch import Lease, borrow
 from tartree.structure import Structure
 
 Activation = Callable[[Tensor, int], Tensor]  # (logits, axis) -> distributions along the axis
@@ -75,6 +76,57 @@ def _branch(rows: Tensor, structure: Structure, activation: Activation) -> Tenso
     order = torch.empty(structure.n_branches, dtype=torch.long)
     order[torch.cat([torch.from_numpy(fan.branches.ravel()) for fan in structure.fans])] = torch.arange(len(order))
     return torch.cat(parts, dim=-2).index_select(-2, order.to(rows.device))
+
+
+class Expected(NamedTuple):
+    """What rows may expect of the leaves, and the gradient of its mean."""
+
+    value: Tensor  # (members, batch)
+    logits: Tensor  # (members, batch, nodes)
+    leaves: Tensor  # (members, batch, leaves): the arrival times the share of the row
+    leases: list[Lease | None]  # hold the memory of the others
+
+
+def expect(logits: Tensor, bias: Tensor | None, values: Tensor, share: Tensor) -> Expected:
+    """The way down and up a binary tree in one go, with nothing kept for autograd: five passes over memory.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (members, batch, nodes)
+        Of all nodes, without their biases. They are overwritten.
+    bias : Tensor of shape (members, nodes), optional
+    values : Tensor of shape (members, batch, leaves)
+        What each leaf gives to each row.
+    share : Tensor of shape (members or 1, batch)
+        Of each row in the mean.
+    """
+    left = logits.transpose(-1, -2)  # (members, nodes, batch), as is everything below
+    left = left if left.is_contiguous() else left.contiguous()
+    if bias is not None:
+        left.add_(bias.unsqueeze(-1))
+    left.sigmoid_()
+    members, nodes, batch = left.shape
+    layers = left.split([1 << d for d in range((nodes + 1).bit_length() - 1)], dim=1)
+    arrivals, leases = [share.unsqueeze(1).expand(members, 1, batch)], []
+    for own in layers:
+        below, lease = borrow((members, 2 * own.shape[1], batch), left)
+        leases.append(lease)
+        # What does not go left goes right: to the rounding of what arrives, which is enough for a mean over leaves.
+        to_left = torch.mul(arrivals[-1], own, out=below[:, 0::2])
+        torch.sub(arrivals[-1], to_left, out=below[:, 1::2])
+        arrivals.append(below)
+    work, lease = borrow((members, nodes, batch), left)
+    leases.append(lease)
+    expected = values.transpose(-1, -2)
+    for own, more, below in zip(
+        reversed(layers), reversed(work.split([len(p[0]) for p in layers], dim=1)), reversed(arrivals), strict=False
+    ):
+        # In the gradient p b_0 b_1 (v_0 - v_1), p b_1 is what went right, and b_0 (v_0 - v_1) how much more the node
+        # gives than its right child.
+        right = expected[:, 1::2]
+        expected = torch.lerp(right, expected[:, 0::2], own, out=more)
+        torch.sub(expected, right, out=own).mul_(below[:, 1::2])
+    return Expected(expected[:, 0], left.transpose(-1, -2), arrivals[-1].transpose(-1, -2), leases)
 
 
 class _RegularArrival(torch.autograd.Function):
@@ -144,12 +196,12 @@ class _IrregularSpread(torch.autograd.Function):
         routes = structure.routes
         slots = branching.new_zeros((*branching.shape[:-2], routes.n_slots, branching.shape[-1]))
         slots[..., 0, :] = 1
-        steps = [_on(branching.device, *step) for step in routes.steps]
+        steps, slots_of_layers = _routes_on(structure, branching.device)
         for parents, children, branches in steps:
             flow = slots.index_select(-2, parents)
             flow[..., : len(branches), :] *= branching.index_select(-2, branches)  # the rest passes on
             slots.index_add_(-2, children, flow)
-        wanted = _on(branching.device, *(routes.slots if layers else routes.slots[-1:]))
+        wanted = slots_of_layers if layers else slots_of_layers[-1:]
         ctx.steps, ctx.wanted = steps, wanted
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(branching, slots)
@@ -171,6 +223,13 @@ class _IrregularSpread(torch.autograd.Function):
             deciding *= branching.index_select(-2, branches)
             values.index_add_(-2, parents, below)
         return gradient, None, None
+
+
+@functools.lru_cache(maxsize=64)
+def _routes_on(structure: Structure, device: torch.device) -> tuple[list[list[Tensor]], list[Tensor]]:
+    """Steps and slots of an irregular structure, copied to a device once."""
+    routes = structure.routes
+    return [_on(device, *step) for step in routes.steps], _on(device, *routes.slots)
 
 
 def _on(device: torch.device, *arrays: NDArray[np.int64]) -> list[Tensor]:

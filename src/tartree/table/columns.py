@@ -226,6 +226,7 @@ def fit_column(
     max_levels: int,
     min_count: int,
     weights: NDArray[np.float64] | None = None,
+    plain: bool = False,
 ) -> Column:
     """Learn how to encode a column; `n_quantiles=None` standardises numbers. Weights of rows are positive."""
     if raw.kind == "empty":
@@ -234,10 +235,12 @@ def fit_column(
         return _fit_category(raw.objects(), max_levels, min_count)
     if raw.kind == "boolean":
         return _fit_boolean(raw.values)
-    return _fit_numeric(raw, n_quantiles, weights)
+    return _fit_numeric(raw, n_quantiles, weights, plain)
 
 
-def _fit_numeric(raw: RawColumn, n_quantiles: int | None, weights: NDArray[np.float64] | None) -> Numeric | Constant:
+def _fit_numeric(
+    raw: RawColumn, n_quantiles: int | None, weights: NDArray[np.float64] | None, plain: bool = False
+) -> Numeric | Constant:
     values = raw.values  # (rows,)
     missing = _gaps_of(values, raw.label)
     present = values if missing is None else values[~missing]
@@ -249,6 +252,10 @@ def _fit_numeric(raw: RawColumn, n_quantiles: int | None, weights: NDArray[np.fl
         unit = "date"
     low, high = float(present.min()), float(present.max())
     whole = unit == "number" and bool(np.all(np.rint(present) == present))
+    if plain:
+        median = float(np.sort(present)[(len(present) - 1) // 2])
+        above = max(high, float(np.nextafter(low, np.inf)))  # a range, so that a column of one value has its feature
+        return Numeric(unit, IDENTITY, median, low, above, whole, gaps=missing is not None)
     if low == high:
         if missing is None:
             return Constant(written(np.asarray([low]), unit, fine=True).tolist()[0])

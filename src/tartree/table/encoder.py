@@ -13,10 +13,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tartree.table.columns import Column, Constant, Feature, fit_column
+from tartree.table.matrix import MatrixEncoding
 from tartree.table.reading import Table, read_table
 from tartree.table.state import FORMAT, Arrays, Fields, knots_key, read_column, refuse, write_column
 
-NUMERIC = ("standard", "quantile")
+NUMERIC = ("standard", "quantile", "plain")
 PARAMETERS = ("numeric", "n_quantiles", "max_levels", "min_count")
 
 
@@ -42,10 +43,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    numeric : {"standard", "quantile"}, default="standard"
+    numeric : {"standard", "quantile", "plain"}, default="standard"
         How numbers are scaled: to mean 0 and standard deviation 1, or by a rising, piecewise linear map to a standard
         normal distribution. The map goes on linearly for one more range on either side of the values seen, and is
-        constant beyond.
+        constant beyond. "plain" takes numbers as they are and gives every column of numbers a feature, also where all
+        values are equal: for images, whose pixels have a place.
     n_quantiles : int, default=256
         The most knots of that map.
     max_levels : int, default=32
@@ -114,6 +116,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             fit_column(
                 table.read(index) if rows is None or len(rows) == table.n_rows else table.read(index).take(rows),
                 n_quantiles=n_quantiles,
+                plain=self.numeric == "plain",
                 max_levels=self.max_levels,
                 min_count=self.min_count,
                 weights=weights,
@@ -134,7 +137,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = read_table(X)
         self._check_columns(table)
         encoded = np.zeros((table.n_rows, len(self.features_)), dtype=np.float32)  # (rows, features)
-        if table.n_rows:
+        whole = table.matrix is not None and self._matrix.encode(table.matrix, encoded)
+        if table.n_rows and not whole:
             for index, (column, here) in enumerate(zip(self.columns_, self._slices(), strict=True)):
                 if not isinstance(column, Constant):
                     column.encode(table.read(index), encoded[:, here])
@@ -244,7 +248,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         if not isinstance(self.numeric, str) or self.numeric not in NUMERIC:
-            raise ValueError(f"numeric must be 'standard' or 'quantile', however: numeric={self.numeric!r}")
+            raise ValueError(f"numeric must be 'standard', 'quantile' or 'plain', however: numeric={self.numeric!r}")
         for name, least in (("n_quantiles", 2), ("max_levels", 1), ("min_count", 1)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
@@ -258,6 +262,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.features_ = _describe(columns, self._column_names())
+        self._matrix = MatrixEncoding(columns)
 
     def _column_names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):

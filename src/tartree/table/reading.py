@@ -89,6 +89,7 @@ class Table:
     n_columns: int
     names: list[Hashable] | None
     read: Callable[[int], RawColumn]
+    matrix: NDArray[Any] | None = None  # where that is what it came as
 
     def label(self, index: int) -> str:
         return f"column {index}" if self.names is None else f"column {self.names[index]!r}"
@@ -96,6 +97,8 @@ class Table:
 
 def read_table(X: Any) -> Table:
     """Open a dataframe, an array, a sparse matrix or a list of rows; nothing is read yet."""
+    if type(X) is np.ndarray:
+        return _read_matrix(_as_matrix(X))
     if sparse.issparse(X) and X.ndim == 2:
         return _read_sparse(X)
     if hasattr(X, "__arrow_c_array__") and hasattr(X, "__arrow_c_stream__"):
@@ -173,7 +176,7 @@ def _as_matrix(X: Any) -> NDArray[Any]:
 
 def _read_matrix(matrix: NDArray[Any]) -> Table:
     rows, columns = matrix.shape
-    return Table(rows, columns, None, lambda index: read_array(matrix[:, index], f"column {index}"))
+    return Table(rows, columns, None, lambda index: read_array(matrix[:, index], f"column {index}"), matrix)
 
 
 def _read_sparse(X: Any) -> Table:

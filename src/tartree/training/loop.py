@@ -14,15 +14,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree import losses
-from tartree.nn import Selection, Tree, combine
-from tartree.training.adam import Adam
+from tartree.nn import Selection, Tree
+from tartree.training.epochs import make_epochs
+from tartree.training.evaluation import Evaluation
 from tartree.training.progress import progress_bar
 from tartree.training.recipe import Recipe
-from tartree.training.rows import Batch, Rows
+from tartree.training.rows import Rows
+from tartree.training.step import enough_threads
 
-#: Multiplications and additions of a forward, below which a second thread costs more than it brings.
-SMALL_STEP = 10_000_000
+#: Epochs between looks at the losses on a GPU, when nobody listens.
+LOOK_EVERY = 32
 
 
 @dataclass(frozen=True)
@@ -94,44 +95,53 @@ def train(
     -------
     History
     """
-    optimizers = _optimizers(tree, recipe, n_batches=-(-len(rows) // recipe.batch_size))
+    if recipe.optimizer == "lbfgs":
+        from tartree.training.lbfgs import solve
+
+        if validation is not None or keep_epoch is not None:
+            raise ValueError("L-BFGS goes to the optimum and cannot stop early, however: early stopping is on")
+        return solve(tree, rows, recipe, callbacks)
     history = History()
     best = None if validation is None and keep_epoch is None else _Best(tree, recipe.patience)
+    # Looking at a loss waits for the GPU, so with nobody to tell, losses are looked at in groups.
+    alone = best is None and not callbacks and not verbose
+    look_every = LOOK_EVERY if alone else 1
     start = time.perf_counter()
     was_training = tree.training
     tree.train()
-    devices = {p.device for p in tree.parameters() if p.device.type == "cuda"}
     try:
-        # Dropout draws from torch's own generator: a copy of it with our seed, so that nobody else notices.
-        with (
-            torch.random.fork_rng(devices=devices),
-            _enough_threads(tree, min(len(rows), recipe.batch_size)),
-            progress_bar(recipe.epochs, verbose) as show,
-        ):
+        with _surroundings(tree, min(len(rows), recipe.batch_size)), progress_bar(recipe.epochs, verbose) as show:
             torch.manual_seed(generator.initial_seed())
+            epochs = make_epochs(tree, rows, recipe, generator)
+            evaluate = None if validation is None else Evaluation(tree, validation, selection, recipe.batch_size)
+            waiting: list[Tensor] = []
             for number in range(1, recipe.epochs + 1):
-                loss = _run_epoch(tree, rows, recipe, optimizers, generator, number - 1)
+                waiting.append(epochs.run(number - 1))
                 validation_loss, validation_score = None, None
-                if best is not None and validation is not None:
-                    validation_loss, validation_score = _evaluate(tree, validation, selection, recipe.batch_size)
+                if best is not None and evaluate is not None:
+                    validation_loss, validation_score = evaluate()
                     best.update(validation_loss, number)
                 elif best is not None and keep_epoch is not None:
                     best.keep(torch.from_numpy(keep_epoch == number), number)
                     best.done = torch.from_numpy(keep_epoch <= number)
-                epoch = Epoch(
-                    number,
-                    recipe.epochs,
-                    recipe.rate((number - 1) / recipe.epochs),
-                    _array(loss),
-                    None if validation_loss is None else _array(validation_loss),
-                    None if validation_score is None else _array(validation_score),
-                    time.perf_counter() - start,
-                )
-                history.epochs.append(epoch)
-                show(epoch)
-                _check_losses(epoch, recipe)
+                if len(waiting) < look_every and number < recipe.epochs:
+                    continue
+                for loss in torch.stack(waiting).cpu():
+                    epoch = Epoch(
+                        len(history) + 1,
+                        recipe.epochs,
+                        recipe.rate(len(history) / recipe.epochs),
+                        _array(loss),
+                        None if validation_loss is None else _array(validation_loss),
+                        None if validation_score is None else _array(validation_score),
+                        time.perf_counter() - start,
+                    )
+                    history.epochs.append(epoch)
+                    show(epoch)
+                    _check_losses(epoch, recipe)
+                waiting.clear()
                 # Every callback is told, whatever the first says.
-                asked = [callback(epoch) is True for callback in callbacks]
+                asked = [callback(history.epochs[-1]) is True for callback in callbacks]
                 if any(asked) or (best is not None and best.stopped):
                     break
     except KeyboardInterrupt:
@@ -163,92 +173,20 @@ def _check_losses(epoch: Epoch, recipe: Recipe) -> None:
 
 
 @contextmanager
-def _enough_threads(tree: Tree, rows: int) -> Iterator[None]:
-    """One thread while a step is small: more would only wait for each other, the longer the busier the machine is."""
-    work = 2 * rows * sum(p.numel() for p in tree.parameters())  # multiplications and additions of a forward
-    before = torch.get_num_threads()
-    if work < SMALL_STEP:
-        torch.set_num_threads(1)
+def _surroundings(tree: Tree, rows: int) -> Iterator[None]:
+    """What training changes around itself, and puts back: threads, random numbers, the stream of a GPU."""
+    device = next(tree.parameters()).device
+    stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+    if stream is not None:
+        stream.wait_stream(torch.cuda.current_stream(device))
+    # Dropout draws from torch's own generator: a copy of it with our seed, so that nobody else notices.
+    copied = torch.random.fork_rng(devices=[] if stream is None else [device])
     try:
-        yield
+        with enough_threads(tree, rows), copied, torch.cuda.stream(stream):
+            yield
     finally:
-        torch.set_num_threads(before)
-
-
-def _optimizers(tree: Tree, recipe: Recipe, n_batches: int) -> list[Adam]:
-    decision, leaf = list(tree.decision.parameters()), list(tree.leaf.parameters())
-    own = {id(p) for p in (*decision, *leaf)}
-    rest = [p for p in tree.parameters() if id(p) not in own]  # temperatures
-    groups = ((decision, recipe.decision_decay), (leaf, recipe.leaf_decay), (rest, 0.0))
-    return [Adam(parameters, decay / n_batches) for parameters, decay in groups if parameters]
-
-
-def _run_epoch(
-    tree: Tree,
-    rows: Rows,
-    recipe: Recipe,
-    optimizers: list[Adam],
-    generator: torch.Generator,
-    number: int,
-) -> Tensor:
-    """One pass over the rows; the mean loss of each member."""
-    total: Tensor | None = None
-    n_batches = -(-len(rows) // recipe.batch_size)
-    for i, batch in enumerate(_batches(rows, recipe.batch_size, generator)):
-        x = batch.x
-        if noise := recipe.noise(x.shape[-1], len(rows)):
-            x = x + noise * torch.randn(x.shape, generator=generator).to(x)
-        for optimizer in optimizers:
-            optimizer.zero_grad()
-        loss = _loss(tree, x, batch, recipe)  # (members,)
-        loss.sum().backward()
-        for optimizer in optimizers:
-            optimizer.step(recipe.rate((number + i / n_batches) / recipe.epochs))
-        part = loss.detach() * (len(x) / len(rows))
-        total = part if total is None else total + part
-    assert total is not None
-    return total
-
-
-def _batches(rows: Rows, size: int, generator: torch.Generator) -> Iterator[Batch]:
-    if len(rows) <= size:
-        yield rows.take(None)
-        return
-    # Batches of equal size (to one), so that the last is not a handful of rows with a whole step to say.
-    n_batches = -(-len(rows) // size)
-    for index in torch.randperm(len(rows), generator=generator).tensor_split(n_batches):
-        yield rows.take(index)
-
-
-def _loss(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:
-    logits = tree.decision(x)
-    leaves = tree.checked(logits, tree.leaf(x))
-    function = losses.expected if recipe.loss == "expected" else losses.mixture
-    loss = function(leaves, batch.target, tree.output, batch.weight)
-    if recipe.balance:
-        arrivals, branching = tree.branching.arrivals(logits), tree.branching.probabilities(logits)
-        loss = loss + recipe.balance * losses.balance(arrivals, branching, tree.structure, batch.weight)
-    return loss
-
-
-@torch.no_grad()
-def _evaluate(tree: Tree, rows: Rows, selection: Selection, size: int) -> tuple[Tensor, Tensor]:
-    """Loss and score of each member on other rows, as predictions are made."""
-    tree.eval()
-    function = losses.mixture if selection == "multi" else losses.selected
-    loss, score, weight_sum = torch.zeros(()), torch.zeros(()), torch.zeros(())
-    for index in torch.arange(len(rows)).split(max(size, 4096)):
-        batch = rows.take(index)
-        weight = torch.ones(len(index)) if batch.weight is None else batch.weight.cpu()
-        leaves = tree(batch.x)
-        predicted = combine(leaves.arrival, tree.output.mean(leaves.numbers), selection)
-        rows_score = tree.output.score(predicted, batch.target).cpu().double()  # (members, batch)
-        part = weight.double().sum(-1)
-        loss = loss + function(leaves, batch.target, tree.output, batch.weight).cpu().double() * part
-        score = score + (rows_score * weight).sum(-1)
-        weight_sum = weight_sum + part
-    tree.train()
-    return loss / weight_sum, score / weight_sum
+        if stream is not None:
+            torch.cuda.current_stream(device).wait_stream(stream)
 
 
 class _Best:
@@ -256,6 +194,11 @@ class _Best:
 
     def __init__(self, tree: Tree, patience: int) -> None:
         members = next(tree.parameters()).shape[0]
+        if members > 1 and any(p.shape[:1] != (members,) for p in tree.parameters()):
+            raise ValueError(
+                "early stopping keeps the best weights of each member, however: members share weights, as those of a "
+                "backbone; use early_stopping=False"
+            )
         self.patience = patience
         self.loss = torch.full((members,), torch.inf, dtype=torch.float64)
         self.epoch = torch.zeros(members, dtype=torch.long)
@@ -273,8 +216,8 @@ class _Best:
         """Remember the weights of some members, (members,) of bool."""
         self.epoch[members] = epoch
         for kept, now in zip(self.weights, self.tree.parameters(), strict=True):
-            there = members.to(now.device)
-            kept[there] = now.detach()[there]
+            there = members.to(now.device).view(-1, *[1] * (now.dim() - 1))
+            torch.where(there, now.detach(), kept, out=kept)
 
     @property
     def stopped(self) -> bool:

@@ -37,6 +37,11 @@ class Recipe:
         With early stopping, epochs without a better validation loss before a member stops.
     validation_fraction : float
         With early stopping, share of the rows held out.
+    optimizer : {"adam", "lbfgs"}
+        Adam in steps of batches; or L-BFGS on the whole table in double precision, for models with a convex loss such
+        as logistic regression: `epochs` are then iterations, and the decays penalties as in scikit-learn.
+    precision : {"single", "tf32", "bfloat16"}
+        Of matrix products in training. TensorFloat-32 is faster where a GPU has it; bfloat16 takes half the memory too.
     """
 
     epochs: int = 200
@@ -50,6 +55,8 @@ class Recipe:
     balance: float = 0.0
     patience: int = 30
     validation_fraction: float = 0.1
+    optimizer: Literal["adam", "lbfgs"] = "adam"
+    precision: Literal["single", "tf32", "bfloat16"] = "single"
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "patience"):
@@ -65,7 +72,12 @@ class Recipe:
         share = self.validation_fraction
         if not isinstance(share, numbers.Real) or not 0 < share < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, however: validation_fraction={share!r}")
-        for name, known in (("schedule", ("cosine", "constant")), ("loss", ("expected", "mixture"))):
+        for name, known in (
+            ("schedule", ("cosine", "constant")),
+            ("loss", ("expected", "mixture")),
+            ("optimizer", ("adam", "lbfgs")),
+            ("precision", ("single", "tf32", "bfloat16")),
+        ):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, however: {name}={getattr(self, name)!r}")
 
@@ -74,6 +86,10 @@ class Recipe:
         if self.schedule == "constant":
             return self.learning_rate
         return self.learning_rate * (1 + math.cos(math.pi * progress)) / 2
+
+    def n_batches(self, n_rows: int) -> int:
+        """Steps of an epoch over so many rows."""
+        return -(-n_rows // self.batch_size)
 
     def noise(self, n_features: int, n_rows: int) -> float:
         """Standard deviation of the noise for so many encoded features and rows."""

@@ -29,8 +29,9 @@ class Rows(Protocol):
 class TensorRows:
     """A table that fits on the device: whole tensors, batches by index."""
 
-    def __init__(self, x: Tensor, target: Tensor, weight: Tensor | None = None) -> None:
+    def __init__(self, x: Tensor, target: Tensor, weight: Tensor | None = None, total: float | None = None) -> None:
         self.x, self.target, self.weight = x, target, weight
+        self.total = total  # weight of all rows before equal ones were joined, where a penalty has to know it
 
     def __len__(self) -> int:
         return len(self.x)

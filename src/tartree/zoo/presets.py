@@ -1,26 +1,181 @@
-"""The named models, as plain data."""
+"""The named models, as plain data: what the paper's Tables 2 and 3 list, and its three proposals."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tartree.estimators import TartClassifier, TartRegressor
+from tartree.nn import Axis, Conv, Layered, Soft, Subspace
+from tartree.training import Recipe
+
+Task = Literal["classification", "regression"]
+Parameters = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A named model: what it is for, where it comes from, and the parameters that make it."""
+    """A named model: what it is for, where it comes from, and the parameters that make it.
+
+    `parameters` may be a function of options of the model's own, such as the penalty of logistic regression. `decision`
+    and `leaf` say in words what f and g are.
+    """
 
     purpose: str
     source: str
-    parameters: dict[str, Any] = field(default_factory=dict)
+    parameters: Parameters | Callable[..., Parameters] = field(default_factory=dict)
+    decision: str = "linear"
+    leaf: str = "linear"
+    task: Task = "classification"
+
+    def options(self) -> tuple[str, ...]:
+        """Names of the model's own options."""
+        return tuple(inspect.signature(self.parameters).parameters) if callable(self.parameters) else ()
+
+    def build(self, **given: Any) -> Parameters:
+        """Parameters of the estimator; what is given replaces those of the preset."""
+        if not callable(self.parameters):
+            return {**self.parameters, **given}
+        own = {name: given.pop(name) for name in self.options() if name in given}
+        return {**self.parameters(**own), **given}
+
+
+def _logistic_regression(C: float = 1.0) -> Parameters:
+    if not 0 < C < float("inf"):
+        raise ValueError(f"C, the inverse of the penalty, must be a positive number, however: {C=}")
+    recipe = Recipe(optimizer="lbfgs", epochs=1000, decision_decay=0.0, leaf_decay=1 / C, jitter=0.0)
+    return {"depth": 0, "leaf_layers": 1, "recipe": recipe, "early_stopping": False}
 
 
 _PAPER = "Yoo and Sael 2022"
 _AS_IN_PAPER = {"recipe": "paper", "early_stopping": False}
 
 PRESETS = {
+    "dt": Preset(
+        "one feature a decision, hard; also imported from other libraries",
+        "Breiman et al. 1984",
+        {
+            "depth": 6,
+            "leaf_layers": 0,
+            "selection": "single",
+            "decision": Axis(),
+            "recipe": Recipe(
+                epochs=400, learning_rate=0.05, decision_decay=0.0, leaf_decay=0.0, jitter=0.0, loss="mixture"
+            ),
+        },
+        decision="indicator of one feature",
+        leaf="constant",
+    ),
+    "sdt": Preset(
+        "one soft tree that can be read: linear filters, constant leaves",
+        "Frosst and Hinton 2017",
+        {
+            "depth": 6,
+            "leaf_layers": 0,
+            "selection": "single",
+            "decision": Soft(),
+            "recipe": Recipe(learning_rate=0.01, decision_decay=0.3, leaf_decay=0.0, jitter=0.0, balance=0.1),
+        },
+        decision="sigmoid with inverse temperature",
+        leaf="constant",
+    ),
+    "ndf": Preset(
+        "a forest of perceptrons on random parts of the features",
+        "Rota Bulò and Kontschieder 2014",
+        {
+            "depth": 4,
+            "leaf_layers": 0,
+            "selection": "multi",
+            "members": 10,
+            "decision_layers": 2,
+            "decision": Subspace(share=0.5, layers=2, hidden=16),
+            "recipe": Recipe(learning_rate=0.01, decision_decay=0.3, leaf_decay=0.01, jitter=0.0, loss="mixture"),
+            "early_stopping": False,
+        },
+        decision="perceptron on a random subspace",
+        leaf="constant",
+    ),
+    "dndf": Preset(
+        "a forest above one convolutional network: images",
+        "Kontschieder et al. 2015",
+        {
+            "depth": 5,
+            "leaf_layers": 0,
+            "selection": "multi",
+            "members": 5,
+            "decision_layers": 7,
+            "decision": Conv(),
+            "numeric": "plain",
+            "recipe": Recipe(
+                epochs=30,
+                batch_size=256,
+                learning_rate=0.002,
+                decision_decay=0.3,
+                leaf_decay=0.0,
+                jitter=0.0,
+                loss="mixture",
+            ),
+            "early_stopping": False,
+        },
+        decision="shared CNN, linear for each node",
+        leaf="constant",
+    ),
+    "nrf": Preset(
+        "regression with uncertainty; deeper nodes see more convolutions",
+        "Roy and Todorovic 2016",
+        {
+            "depth": 3,
+            "leaf_layers": 0,
+            "selection": "multi",
+            "members": 4,
+            "decision": Layered(channels=4),
+            "recipe": Recipe(learning_rate=0.01, decision_decay=1.5, leaf_decay=0.01, loss="mixture"),
+            "early_stopping": False,
+        },
+        decision="one convolution more a layer",
+        leaf="constant Gaussian",
+        task="regression",
+    ),
+    "lr": Preset(
+        "logistic regression, to the optimum",
+        "Cox 1958",
+        _logistic_regression,
+        decision="none",
+    ),
+    "mlp": Preset(
+        "a perceptron without a tree",
+        "Rumelhart et al. 1986",
+        {"depth": 0, "leaf_layers": 3, "dropout": 0.15, "recipe": "deep"},
+        decision="none",
+        leaf="perceptron",
+    ),
+    "experts": Preset(
+        "the mean of several perceptrons",
+        "Jacobs et al. 1991",
+        {"depth": 3, "decision_layers": 0, "leaf_layers": 2, "dropout": 0.15, "recipe": "deep"},
+        decision="none: an even split",
+        leaf="perceptron",
+    ),
+    "tree-1": Preset(
+        "linear decisions, constant leaves: the readable end",
+        _PAPER,
+        {"depth": 6, "leaf_layers": 0},
+        leaf="constant",
+    ),
+    "tree-2": Preset(
+        "perceptrons decide, linear leaves",
+        _PAPER,
+        {"depth": 4, "decision_layers": 2, "leaf_layers": 1, "hidden": 32, "dropout": 0.15, "recipe": "deep"},
+        decision="perceptron",
+    ),
+    "tree-3": Preset(
+        "linear decisions, perceptrons as leaves",
+        _PAPER,
+        {"depth": 3, "leaf_layers": 2, "dropout": 0.15, "recipe": "deep"},
+        leaf="perceptron",
+    ),
     "tart-a": Preset(
         "many linear leaves, averaged: small data, readable",
         _PAPER,
@@ -30,6 +185,7 @@ PRESETS = {
         "four perceptrons behind two decisions: large data",
         _PAPER,
         {"depth": 2, "leaf_layers": 4, "selection": "single", "dropout": 0.15, **_AS_IN_PAPER},
+        leaf="perceptron",
     ),
     "tart-c": Preset(
         "three-way decisions that share children: the balance of both",
@@ -43,6 +199,7 @@ PRESETS = {
             "dropout": 0.15,
             **_AS_IN_PAPER,
         },
+        leaf="perceptron",
     ),
     "tart-max": Preset(
         "accuracy first: eight members with perceptrons as leaves",
@@ -56,14 +213,22 @@ PRESETS = {
             "early_stopping": False,
             "recipe": "deep",
         },
+        leaf="perceptron",
     ),
 }
 
 
-def make(
-    name: str, *, task: Literal["classification", "regression"] = "classification", **parameters: Any
-) -> TartClassifier | TartRegressor:
+def make(name: str, *, task: Task | None = None, **parameters: Any) -> TartClassifier | TartRegressor:
     """An unfitted estimator by its name; keyword parameters replace those of the preset.
+
+    Parameters
+    ----------
+    name : str
+        A name of `PRESETS`; `tartree zoo` lists them.
+    task : {"classification", "regression"}, optional
+        What to predict; by default what the model is known for: regression for "nrf", classification for all others.
+    **parameters
+        Of the estimator, or the model's own: ``C`` of "lr".
 
     Examples
     --------
@@ -73,7 +238,48 @@ def make(
     """
     if name not in PRESETS:
         raise ValueError(f"name must be one of {', '.join(PRESETS)}, however: {name!r}")
-    if task not in ("classification", "regression"):
+    if task not in ("classification", "regression", None):
         raise ValueError(f"task must be 'classification' or 'regression', however: {task=}")
-    estimator = TartClassifier if task == "classification" else TartRegressor
-    return estimator(**{**PRESETS[name].parameters, **parameters})
+    preset = PRESETS[name]
+    estimator = TartClassifier if (task or preset.task) == "classification" else TartRegressor
+    settings = preset.build(**parameters)
+    known = inspect.signature(estimator).parameters
+    if unknown := [key for key in settings if key not in known]:
+        raise TypeError(
+            f"parameters must be those of {estimator.__name__}"
+            + (f" or {', '.join(preset.options())}" if preset.options() else "")
+            + f", however: {', '.join(unknown)}"
+        )
+    return estimator(**settings)
+
+
+def table() -> list[dict[str, Any]]:
+    """One record a model: name, f, g, W, S, D, H, L, selection, purpose and source.
+
+    Examples
+    --------
+    >>> from tartree import zoo
+    >>> next(row["D"] for row in zoo.table() if row["name"] == "tart-c")
+    3
+    """
+    rows = []
+    for name, preset in PRESETS.items():
+        model = make(name)
+        window = model.window if model.depth else None
+        rows.append(
+            {
+                "name": name,
+                "f": preset.decision,
+                "g": preset.leaf,
+                "W": window,
+                "S": window and (model.stride or window),
+                "D": model.depth,
+                "H": model.decision_layers if model.depth else None,
+                "L": model.leaf_layers,
+                "members": model.members,
+                "selection": model.selection if model.depth else None,
+                "purpose": preset.purpose,
+                "source": preset.source,
+            }
+        )
+    return rows

@@ -1,0 +1,245 @@
+"""Scores of the models of the zoo: what docs/zoo.md says is measured here.
+
+    python benchmarks/zoo.py                          all that needs no data beside scikit-learn's
+    python benchmarks/zoo.py --only warm              trees against warm starts from them, on the UCI sets
+    python benchmarks/zoo.py --only sdt dndf --data DIR --device cuda
+    python benchmarks/zoo.py --pictures --page        the picture and the page, from what has been measured
+
+DIR holds the folders mnist and fashion-mnist with the four files of each in idx format. Every part writes its own
+entry of docs/benchmarks/zoo.json, and leaves those of the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import sklearn
+import torch
+from sklearn import datasets
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
+
+from tartree import __version__, zoo
+from tartree.nn import Conv
+from tartree.training import Recipe
+
+ROOT = Path(__file__).resolve().parents[1]
+SETS = {
+    "iris": datasets.load_iris,
+    "wine": datasets.load_wine,
+    "breast cancer": datasets.load_breast_cancer,
+    "digits": datasets.load_digits,
+}
+
+
+def versions(device: str) -> str:
+    where = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} threads of a CPU"
+    return (
+        f"tartree {__version__}, torch {torch.__version__}, scikit-learn {sklearn.__version__}, "
+        f"Python {platform.python_version()}, {where}"
+    )
+
+
+def measure_sets(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Every classifier of the zoo on scikit-learn's sets, five stratified folds."""
+    rows = []
+    for name, preset in zoo.PRESETS.items():
+        if preset.task != "classification" or name not in (arguments.models or zoo.PRESETS):
+            continue
+        for data, load in SETS.items():
+            if data not in (arguments.sets or SETS):
+                continue
+            X, y = load(return_X_y=True)
+            X = X / 16 if data == "digits" else X
+            scores, seconds = [], []
+            for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
+                start = time.perf_counter()
+                model = zoo.make(name, random_state=0, device=arguments.device).fit(X[train], y[train])
+                seconds.append(time.perf_counter() - start)
+                scores.append(model.score(X[test], y[test]))
+            row = {"model": name, "data": data, "score": mean(scores), "fit_s": round(float(np.median(seconds)), 2)}
+            rows.append(row)
+            print(row, flush=True)
+    for data, load in SETS.items():
+        X, y = load(return_X_y=True)
+        folds = StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)
+        found = [DecisionTreeClassifier(random_state=0).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]
+        rows.append({"model": "CART", "data": data, "score": mean(found)})
+    # Rows that were not asked for stay as they were measured.
+    new = {(row["model"], row["data"]) for row in rows}
+    path = arguments.out.with_suffix(".json")
+    before = json.loads(path.read_text()).get("sets", {}).get("rows", []) if path.exists() else []
+    return {"rows": [row for row in before if (row["model"], row["data"]) not in new] + rows}
+
+
+def measure_warm(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Trees of scikit-learn, the same made soft, and trained on, on the official splits of the UCI sets."""
+    from tartree.datasets import load_uci, uci_index
+
+    rows = []
+    names = [name for name, one in uci_index().sets.items() if one.group in arguments.groups]
+    for name in names:
+        data = load_uci(name)
+        for split in range(arguments.splits):
+            train, test = data.splits[split]
+            X, y = data.X[train], data.y[train]
+            cart = DecisionTreeClassifier(random_state=split).fit(X, y)
+            start = time.perf_counter()
+            soft = zoo.soften(cart, X, y, random_state=split, device="cpu")
+            warm = zoo.warm_start(
+                cart, X, y, temperature=soft.temperature_, random_state=split, device=arguments.device
+            )
+            row = {"data": name, "group": data.group, "split": split, "seconds": time.perf_counter() - start}
+            for label, model in (("cart", cart), ("soft", soft), ("warm", warm)):
+                row[label] = mean([model.score(data.X[test], data.y[test])])
+            rows.append(row)
+            print({key: value if isinstance(value, str) else round(value, 4) for key, value in row.items()}, flush=True)
+    groups = {}
+    for group in arguments.groups:
+        own = [row for row in rows if row["group"] == group]
+        groups[group] = {
+            "sets": len({row["data"] for row in own}),
+            "splits": arguments.splits,
+            **{label: mean([row[label] for row in own]) for label in ("cart", "soft", "warm")},
+        }
+        print(group, groups[group])
+    per_set = [
+        {
+            "data": name,
+            **{label: mean([row[label] for row in rows if row["data"] == name]) for label in LABELS},
+            "notes": list(uci_index().sets[name].notes),
+        }
+        for name in names
+    ]
+    return {"groups": groups, "sets": per_set}
+
+
+LABELS = ("cart", "soft", "warm")
+
+
+def read_idx(path: Path) -> np.ndarray:
+    """An array from a file in idx format."""
+    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    if raw[:3] != b"\x00\x00\x08":
+        raise ValueError(f"{path} must be a file of bytes in idx format, however: it begins with {raw[:4]!r}")
+    shape = np.frombuffer(raw, ">u4", count=raw[3], offset=4).astype(int)
+    return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
+
+
+def images(folder: Path) -> list[np.ndarray]:
+    """Training images and labels, test images and labels; images are rows of numbers from 0 to 1."""
+    found = []
+    for part in ("train", "t10k"):
+        for what in ("images-idx3", "labels-idx1"):
+            path = next((p for p in sorted(folder.glob(f"{part}-{what}-ubyte*"))), None)
+            if path is None:
+                raise FileNotFoundError(f"{folder} must hold {part}-{what}-ubyte.gz")
+            array = read_idx(path)
+            found.append(array.astype(np.int64) if array.ndim == 1 else array.reshape(len(array), -1) / np.float32(255))
+    return found
+
+
+def measure_images(model: Any, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    X, y, X_test, y_test = (part[: arguments.rows] for part in images(folder))
+    start = time.perf_counter()
+    model.set_params(device=arguments.device, random_state=0, verbose=1).fit(X, y)
+    seconds = time.perf_counter() - start
+    found: dict[str, Any] = {"fit_s": round(seconds, 1), "rows": len(X), "parameters": model.n_parameters_}
+    for selection in ("multi", "single"):
+        found[selection] = mean([model.set_params(selection=selection).score(X_test, y_test)])
+    return found
+
+
+def measure_sdt(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The soft decision tree of depth 8 on MNIST."""
+    recipe = Recipe(
+        epochs=30, learning_rate=0.01, decision_decay=1.0, leaf_decay=0.0, jitter=0.5, balance=0.1, batch_size=1024
+    )
+    model = zoo.make("sdt", depth=8, numeric="plain", recipe=recipe, early_stopping=False, epochs=arguments.epochs)
+    return {"data": "MNIST", "depth": 8, **measure_images(model, arguments.data / "mnist", arguments)}
+
+
+def measure_dndf(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The deep neural decision forest on Fashion-MNIST: five trees above one small network."""
+    decision = Conv(shape=(1, 28, 28), channels=32, width=256, dropout=0.3, shift=2, flip=True)
+    model = zoo.make("dndf", decision=decision, epochs=arguments.epochs)
+    return {"data": "Fashion-MNIST", **measure_images(model, arguments.data / "fashion-mnist", arguments)}
+
+
+def measure_nrf(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The neural regression forest: R2, and how many held-out targets lie in intervals that should hold 90 %."""
+    friedman = datasets.make_friedman1(1000, noise=1.0, random_state=0)
+    rows = []
+    for data, (X, y) in (("diabetes", datasets.load_diabetes(return_X_y=True)), ("Friedman 1", friedman)):
+        scores, covered, widths = [], [], []
+        for seed in range(3):
+            for train, test in KFold(5, shuffle=True, random_state=seed).split(X):
+                model = zoo.make("nrf", random_state=seed, device=arguments.device).fit(X[train], y[train])
+                scores.append(model.score(X[test], y[test]))
+                low, high = model.predict_quantiles(X[test], [0.05, 0.95]).T
+                covered.append(np.mean((low <= y[test]) & (y[test] <= high)))
+                widths.append(np.mean(high - low) / np.std(y))
+        rows.append({"data": data, "r2": mean(scores), "covered": mean(covered), "width": mean(widths)})
+        print(rows[-1], flush=True)
+    return {"rows": rows}
+
+
+def mean(values: list[Any]) -> float:
+    return round(float(np.mean(values)), 4)
+
+
+PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "sets": measure_sets,
+    "nrf": measure_nrf,
+    "warm": measure_warm,
+    "sdt": measure_sdt,
+    "dndf": measure_dndf,
+}
+BY_THEMSELVES = ("sets", "nrf")  # need no data beside scikit-learn's
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="what to measure")
+    parser.add_argument("--data", type=Path, help="folder with mnist and fashion-mnist")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--rows", type=int, help="of the images, to try things out; all by default")
+    parser.add_argument("--epochs", type=int, help="for the images, to try things out; those of the recipe by default")
+    parser.add_argument("--models", nargs="+", choices=zoo.PRESETS, help="of the part sets; all by default")
+    parser.add_argument("--sets", nargs="+", choices=SETS, help="of the part sets; all by default")
+    parser.add_argument("--groups", nargs="+", default=["small"], choices=["large", "medium", "small"])
+    parser.add_argument("--splits", type=int, default=4, help="of the UCI sets, up to four")
+    parser.add_argument("--pictures", action="store_true", help="draw docs/pictures/zoo.png")
+    parser.add_argument("--page", action="store_true", help="write docs/zoo.md from what has been measured")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/benchmarks/zoo", help="without its ending")
+    arguments = parser.parse_args()
+    only_pages = (arguments.pictures or arguments.page) and not arguments.only
+    parts = () if only_pages else arguments.only or BY_THEMSELVES
+    if {"sdt", "dndf"} & set(parts) and arguments.data is None:
+        parser.error("--data DIR says where the images are")
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    path = arguments.out.with_suffix(".json")
+    for part in parts:
+        found = PARTS[part](arguments)
+        results = json.loads(path.read_text()) if path.exists() else {}
+        results[part] = {"versions": versions(arguments.device), **found}
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(results, indent=2) + "\n")
+        print(f"{part}: written to {path}", flush=True)
+    if arguments.pictures or arguments.page:
+        import zoo_page  # beside this file
+
+        zoo_page.write(path, draw=arguments.pictures, page=arguments.page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,330 @@
+"""docs/zoo.md and its picture, from zoo.json and the presets; `python benchmarks/zoo.py --pictures --page` calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from tartree import ops, zoo
+from tartree.structure import Structure
+
+ROOT = Path(__file__).resolve().parents[1]
+PICTURE = ROOT / "docs/pictures/zoo.png"
+PAGE = ROOT / "docs/zoo.md"
+
+#: Section of each model: title, what it is, its paper, and an example that runs as it stands.
+SECTIONS: dict[str, tuple[str, str, str, str]] = {
+    "dt": (
+        "DT, decision tree",
+        "f is the indicator of one feature against one threshold, g is constant. `tartree.zoo.from_sklearn` takes "
+        "a tree or an ensemble that scikit-learn, XGBoost or LightGBM has grown: predictions equal the source's "
+        "on every row, on thresholds and with gaps. `tartree.zoo.make` with `dt` trains one by gradient: a node "
+        "picks a feature straight through, its sigmoid becomes a step when it predicts. `tartree.zoo.to_sklearn` "
+        "gives either of them back to scikit-learn.",
+        "L. Breiman, J. Friedman, C. Stone, R. Olshen, *Classification and Regression Trees*, 1984.",
+        """from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from tartree import zoo
+
+X, y = load_iris(return_X_y=True)
+forest = RandomForestClassifier(10, random_state=0).fit(X, y)
+model = zoo.from_sklearn(forest)
+assert (model.predict(X) == forest.predict(X)).all()
+print(model.trees_[0].structure)  # an irregular structure, one layer for each layer of the tree
+
+trained = zoo.make("dt", epochs=100, random_state=0).fit(X, y)
+exported = zoo.to_sklearn(trained)  # a DecisionTreeClassifier
+assert (exported.predict(X) == trained.predict(X)).all()""",
+    ),
+    "sdt": (
+        "SDT, soft decision tree",
+        "f is a sigmoid of a linear filter, with an inverse temperature that each node learns; g is constant. A "
+        "penalty keeps nodes from sending all rows the same way; it counts half as much in each deeper layer.",
+        "N. Frosst, G. Hinton, *Distilling a Neural Network Into a Soft Decision Tree*, 2017.",
+        """model = zoo.make("sdt", depth=3, random_state=0).fit(X, y)
+print(model.tree_.decision.inverse_temperature)""",
+    ),
+    "ndf": (
+        "NDF, neural decision forest",
+        "Each node is a perceptron on its own random part of the features; the trees of the forest are members.",
+        "S. Rota Bulò, P. Kontschieder, *Neural Decision Forests for Semantic Image Labelling*, 2014.",
+        """model = zoo.make("ndf", epochs=30, random_state=0).fit(X, y)
+print(model.members, "trees;", model.tree_.decision.n_seen, "features a node")""",
+    ),
+    "dndf": (
+        "DNDF, deep neural decision forest",
+        "One network below all nodes of all trees; only the last linear map belongs to a node. `tartree.nn.Conv` is a "
+        "small convolutional network for images that come as rows, `tartree.nn.Backbone` takes any module. Leaves "
+        "learn by gradient together with the decisions, or in turns with them by `tartree.zoo.fit_alternating`. It is "
+        "meant for many images: on a small table its thirty epochs are thirty steps, which is too few.",
+        "P. Kontschieder, M. Fiterau, A. Criminisi, S. Rota Bulò, *Deep Neural Decision Forests*, 2015.",
+        """from tartree.nn import Conv
+
+images = X.repeat(9, axis=1) / 8  # rows of 36 numbers: images of 6 by 6
+small = Conv(shape=(1, 6, 6), channels=4, width=16)
+model = zoo.make("dndf", decision=small, members=2, epochs=5, random_state=0)
+zoo.fit_alternating(model, images, y, rounds=2)""",
+    ),
+    "nrf": (
+        "NRF, neural regression forest",
+        "Nodes of layer d decide by what d + 1 convolutions give: deeper nodes see more of them. Leaves are "
+        "Gaussians, so a prediction has a spread and quantiles.",
+        "A. Roy, S. Todorovic, *Monocular Depth Estimation Using Neural Regression Forest*, 2016.",
+        """from sklearn.datasets import load_diabetes
+
+table, progression = load_diabetes(return_X_y=True)
+model = zoo.make("nrf", epochs=30, random_state=0).fit(table, progression)
+low, high = model.predict_quantiles(table[:3], [0.05, 0.95]).T""",
+    ),
+    "lr": (
+        "LR, logistic regression",
+        "No tree at all: D = 0 and one linear leaf. It is trained to the optimum, with the penalty of "
+        "scikit-learn's `C`, and gives its probabilities.",
+        "D. Cox, *The Regression Analysis of Binary Sequences*, 1958.",
+        """model = zoo.make("lr", C=1.0).fit(X, y)
+print(model.predict_proba(X[:1]).round(3))""",
+    ),
+    "mlp": (
+        "MLP, multilayer perceptron",
+        "D = 0 and one leaf with hidden layers.",
+        "D. Rumelhart, G. Hinton, R. Williams, *Learning Representations by Back-Propagating Errors*, 1986.",
+        """model = zoo.make("mlp", epochs=30, random_state=0).fit(X, y)""",
+    ),
+    "experts": (
+        "Experts",
+        "H = 0: every node sends the same share to each child, and the prediction is the plain mean of the leaves.",
+        "R. Jacobs, M. Jordan, S. Nowlan, G. Hinton, *Adaptive Mixtures of Local Experts*, 1991; here without gates.",
+        """model = zoo.make("experts", epochs=30, random_state=0).fit(X, y)""",
+    ),
+    "tree-1": (
+        "Trees of type 1, 2 and 3",
+        "The paper's kinds by where the layers are: `tree-1` decides linearly and has constant leaves, `tree-2` "
+        "decides by perceptrons, `tree-3` has perceptrons as leaves.",
+        "J. Yoo, L. Sael, *Transition Matrix Representation of Trees with Transposed Convolutions*, 2022, Table 3.",
+        """for name in ("tree-1", "tree-2", "tree-3"):
+    model = zoo.make(name, epochs=20, random_state=0).fit(X, y)""",
+    ),
+    "tart-a": (
+        "TART-A, B and C",
+        "The paper's proposals, with its recipe: many linear leaves, few perceptrons, and three children of which "
+        "neighbours share one. `tart-max` is ours: eight members for accuracy.",
+        "J. Yoo, L. Sael, 2022; see [from the paper to the code](paper-to-code.md).",
+        """model = zoo.make("tart-c", epochs=20, random_state=0).fit(X, y)""",
+    ),
+}
+TOGETHER = {"tree-1": ("tree-1", "tree-2", "tree-3"), "tart-a": ("tart-a", "tart-b", "tart-c", "tart-max")}
+
+
+def write(results: Path, *, draw: bool, page: bool) -> None:
+    measured = json.loads(results.read_text()) if results.exists() else {}
+    if draw:
+        picture(PICTURE)
+        print(f"written: {PICTURE.relative_to(ROOT)}")
+    if page:
+        PAGE.write_text(text(measured), encoding="utf-8")
+        print(f"written: {PAGE.relative_to(ROOT)}")
+
+
+def text(measured: dict[str, Any]) -> str:
+    """The whole page."""
+    lines = [
+        "# The zoo",
+        "",
+        *wrapped(
+            "Decision trees, soft trees, neural forests, logistic regression, perceptrons and experts are one "
+            "representation with different f, g, D, H and L: that is what Tables 2 and 3 of "
+            "[the paper](paper-to-code.md) say, and what runs here. `tartree.zoo.make` gives an unfitted estimator of "
+            "a name; `tartree zoo` prints the table below. The page is written by `benchmarks/zoo.py` from "
+            "`docs/benchmarks/zoo.json`."
+        ),
+        "",
+        *model_table(),
+        "",
+        "W children of a node, S stride, D depth, H layers of f, L layers of g; every number can be changed, as in",
+        '`zoo.make("sdt", depth=8)`.',
+        "",
+        "## Transition matrices",
+        "",
+        *wrapped(
+            "Each model as its series of matrices T_d, for one row of iris: column i says where node i of layer d "
+            "sends the row. Empty places cannot be reached; dark ones get most. Of a forest, the first tree; `dt` is "
+            "imported."
+        ),
+        "",
+        "![The transition matrices of every model of the zoo](pictures/zoo.png)",
+        "",
+    ]
+    for name, (title, what, paper, example) in SECTIONS.items():
+        lines += [f"## {title}", "", *wrapped(what), "", *wrapped(f"Source: {paper}"), ""]
+        lines += ["```python", example, "```", ""]
+        for own in TOGETHER.get(name, (name,)):
+            lines += scores(measured, own)
+        lines += special(measured, name)
+    lines += warm(measured)
+    lines += made_by(measured)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def wrapped(paragraph: str) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(paragraph, 118, break_long_words=False, break_on_hyphens=False)
+
+
+def model_table() -> list[str]:
+    head = ["name", "f", "g", "W", "S", "D", "H", "L", "selection", "what it is for", "source"]
+    keys = ["name", "f", "g", "W", "S", "D", "H", "L", "selection", "purpose", "source"]
+    rows = [" | ".join("-" if row[key] is None else str(row[key]) for key in keys) for row in zoo.table()]
+    return [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {row} |" for row in rows)]
+
+
+def scores(measured: dict[str, Any], name: str) -> list[str]:
+    """One line of accuracies on scikit-learn's sets, of what has been measured."""
+    rows = [row for row in measured.get("sets", {}).get("rows", []) if row["model"] == name]
+    if not rows:
+        return []
+    cart = {row["data"]: row["score"] for row in measured["sets"]["rows"] if row["model"] == "CART"}
+    said = [f"{row['data']} {100 * row['score']:.1f} %" for row in rows]
+    line = f"Accuracy of `{name}` over five folds: {', '.join(said)}."
+    if name == "dt":
+        grown = ", ".join(f"{data} {100 * score:.1f} %" for data, score in cart.items())
+        line += f" CART of scikit-learn, grown in full: {grown}."
+    return [*wrapped(line), ""]
+
+
+def special(measured: dict[str, Any], name: str) -> list[str]:
+    """What was measured of this model alone."""
+    if name not in measured:
+        return []
+    found = measured[name]
+    if name == "nrf":
+        said = [
+            f"on {row['data']} R2 {row['r2']:.3f}, and {100 * row['covered']:.1f} % of the held-out targets lie in the "
+            "90 % interval"
+            for row in found["rows"]
+        ]
+        return [*wrapped("Over five folds and three seeds: " + "; ".join(said) + "."), ""]
+    what = f"depth {found['depth']}" if "depth" in found else f"{zoo.make(name).members} trees"
+    line = (
+        f"{found['data']} ({what}, {found['rows']:,} rows to learn from, {found['fit_s']:.0f} s): "
+        f"{100 * found['multi']:.2f} % of the test images with all leaves, "
+        f"{100 * found['single']:.2f} % with the likeliest leaf."
+    )
+    return [*wrapped(line), ""]
+
+
+def warm(measured: dict[str, Any]) -> list[str]:
+    lines = [
+        "## Warm starts from CART",
+        "",
+        *wrapped(
+            "`tartree.zoo.warm_start` goes on from a tree of scikit-learn. Thresholds become sigmoids, whose "
+            "temperature is that of the best likelihood in a cross-validation of trees grown the same way; leaves "
+            "become linear; then all of it is trained, and decisions may look at more than one feature. The "
+            "result is a `TartClassifier` or `TartRegressor` with the structure of the tree. `tartree.zoo.soften` "
+            "stops before the training."
+        ),
+        "",
+        "```python",
+        "from sklearn.tree import DecisionTreeClassifier",
+        "",
+        "cart = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)",
+        "model = zoo.warm_start(cart, X, y, random_state=0)",
+        "print(model.temperature_, model.structure_)",
+        "```",
+        "",
+    ]
+    if "warm" not in measured:
+        return lines
+    lines += ["| UCI sets | splits | CART, grown in full | soft | trained on |", "|---|---|---|---|---|"]
+    for group, row in measured["warm"]["groups"].items():
+        cells = [f"{100 * row[label]:.2f} %" for label in ("cart", "soft", "warm")]
+        lines.append(f"| {row['sets']} {group} | {row['splits']} | {' | '.join(cells)} |")
+    sets = measured["warm"]["sets"]
+    better = sum(row["warm"] > row["cart"] for row in sets)
+    equal = sum(row["warm"] == row["cart"] for row in sets)
+    worst = min(sets, key=lambda row: row["warm"] - row["cart"])
+    said = (
+        f"Mean accuracy on the official splits. Of {len(sets)} sets, {better} are better than the tree they came from, "
+        f"{equal} equal, {len(sets) - better - equal} worse; the worst is {worst['data']}, "
+        f"{100 * worst['cart']:.1f} % to {100 * worst['warm']:.1f} %"
+        + (f" ({'; '.join(worst['notes'])})." if worst.get("notes") else ".")
+    )
+    return [*lines, "", *wrapped(said), ""]
+
+
+def made_by(measured: dict[str, Any]) -> list[str]:
+    if not measured:
+        return []
+    lines = ["## Measured with", "", "| part | with |", "|---|---|"]
+    said = (
+        "Settings of `dt`, `sdt` and `nrf` were chosen with these same sets in view, and the recipe of the soft tree "
+        "on MNIST among six by its test images, so their figures are slightly optimistic. Those of the warm start were "
+        "fixed before the UCI sets were looked at."
+    )
+    table = (f"| {part} | {found['versions']} |" for part, found in measured.items())
+    return [*lines, *table, "", *wrapped(said), ""]
+
+
+def picture(path: Path) -> None:
+    """Small multiples: a row a model, a column a layer."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    models = {name: matrices(name) for name in zoo.PRESETS}
+    shown = {name: found for name, found in models.items() if name != "tart-max"}
+    deepest = max(len(found) for found in shown.values())
+    heights = [1.0 if found else 0.3 for found in shown.values()]
+    figure, grid = plt.subplots(
+        len(shown), deepest, figsize=(1.25 * deepest + 1.2, 1.1 * sum(heights)), height_ratios=heights
+    )
+    for row, (name, found) in enumerate(shown.items()):
+        for d in range(deepest):
+            axes = grid[row, d]
+            if d >= len(found):
+                axes.axis("off")
+                if d == 0:
+                    axes.text(0.0, 0.5, "D = 0: one leaf", va="center", fontsize=7, color="0.35")
+                continue
+            matrix = found[d]
+            axes.imshow(np.where(matrix == 0, np.nan, matrix), cmap="Blues", vmin=-0.25, vmax=1, aspect="auto")
+            axes.set_xticks([])
+            axes.set_yticks([])
+            for side in axes.spines.values():
+                side.set_color("0.75")
+            axes.set_title(f"T{d}  {matrix.shape[0]} x {matrix.shape[1]}", fontsize=6, color="0.35", pad=2)
+        grid[row, 0].text(
+            -0.25, 0.5, name, transform=grid[row, 0].transAxes, ha="right", va="center", fontsize=9, fontweight="bold"
+        )
+    figure.subplots_adjust(left=0.11, right=0.99, top=0.985, bottom=0.005, hspace=0.55, wspace=0.18)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def matrices(name: str) -> list[np.ndarray]:
+    """Transition matrices of a fitted model for one row of iris; reachable places are above zero."""
+    from sklearn.datasets import load_iris
+    from sklearn.tree import DecisionTreeClassifier
+
+    X, y = load_iris(return_X_y=True)
+    if name == "dt":
+        model: Any = zoo.from_sklearn(DecisionTreeClassifier(max_depth=5, random_state=0).fit(X, y))
+        x = torch.from_numpy(model.encoder_.transform(X[70:71]))
+    else:
+        model = zoo.make(name, task="classification", epochs=60, random_state=0, device="cpu").fit(X, y)
+        x = torch.from_numpy(model.encoder_.transform(X[70:71]))
+    tree = model.tree_
+    structure: Structure = tree.structure
+    if not structure.depth:
+        return []
+    branching = tree.branching.probabilities(tree.decision(x))[0, 0].detach()
+    filled = ops.transition_matrices(branching, structure)
+    possible = ops.transition_matrices(torch.ones_like(branching), structure)
+    return [np.where(there > 0, np.maximum(own, 1e-3), 0) for own, there in zip(filled, possible, strict=True)]

@@ -1,0 +1,73 @@
+"""Run the Python blocks of docs/explaining.md, and write what they print and draw back into docs.
+
+    python examples/explaining.py
+
+A block fenced as `text` or `mermaid` holds what the Python block above it printed. Pictures are the PNG files that the
+blocks save.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import tempfile
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```(?P<kind>text|mermaid)\n.*?```\n)?", re.DOTALL)
+WIDTH = 118  # of a line that a page shows without a bar to scroll
+
+
+def run(code: str, namespace: dict[str, Any]) -> str:
+    """What a block prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "docs/explaining.md", "exec"), namespace)
+    return printed.getvalue()
+
+
+def fill(page: str) -> str:
+    """The page with what its blocks print now; they run in order, with one set of names."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+
+    def filled(match: re.Match[str]) -> str:
+        printed = run(match["code"], namespace)
+        if bool(printed) != bool(match["kind"]):
+            raise ValueError(f"a block that prints must be followed by a text block, however:\n{match['code']}")
+        block = f"```python\n{match['code']}```\n"
+        if match["kind"] == "text":
+            printed = wrapped(printed)
+        return f"{block}\n```{match['kind']}\n{printed}```\n" if printed else block
+
+    return BLOCK.sub(filled, page)
+
+
+def wrapped(text: str) -> str:
+    """Lines that are too long for a page go on in the next."""
+    lines = [textwrap.wrap(line, WIDTH, subsequent_indent="    ") or [""] for line in text.splitlines()]
+    return "\n".join([*(part for line in lines for part in line), ""])
+
+
+def main() -> None:
+    matplotlib.use("Agg")
+    page = DOCS / "explaining.md"
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        text = fill(page.read_text(encoding="utf-8"))
+        for picture in sorted(Path(folder).glob("explaining-*.png")):
+            shutil.copyfile(picture, DOCS / "pictures" / picture.name)
+            print(f"docs/pictures/{picture.name}")
+        os.chdir(DOCS)
+    page.write_text(text, encoding="utf-8")
+    print("docs/explaining.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Values put into a table of one row, whatever kind of table it is, and encoded values in a column's own units."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from scipy import sparse
+from torch import Tensor
+
+
+def original_value(estimator: Any, column: int, encoded: Tensor) -> Any:
+    """The value of a column that its features, (features of the column,), stand for: as a table may hold it."""
+    fitted = estimator.encoder_.columns_[column]
+    if fitted.kind == "boolean":
+        return bool(encoded[0] > 0.5)
+    if fitted.kind == "category":
+        return fitted.levels[int(encoded.argmax())]
+    value = float(fitted.scaling.decode(np.array([float(encoded[0])]))[0])
+    if fitted.unit == "duration":
+        return datetime.timedelta(seconds=value)
+    if fitted.unit != "number":
+        text: str = estimator.encoder_.features_[_feature(estimator, column)].original(float(encoded[0]))
+        return text
+    return int(np.rint(value)) if fitted.whole and abs(value) < 2**53 else value
+
+
+def _feature(estimator: Any, column: int) -> int:
+    return next(k for k, feature in enumerate(estimator.encoder_.features_) if feature.column == column)
+
+
+def with_values(row: Any, values: Mapping[int, Any]) -> Any:
+    """A copy of a one-row table with other values in some columns, given by number."""
+    if sparse.issparse(row):
+        row = row.toarray()
+    if not isinstance(row, np.ndarray | list | tuple):
+        frame = nw.from_native(row, pass_through=True)
+        if isinstance(frame, nw.DataFrame):
+            names = frame.columns
+            return frame.with_columns(**{names[k]: nw.lit(value) for k, value in values.items()}).to_native()
+    matrix = np.array(row, dtype=object)
+    if isinstance(row, np.ndarray) and row.dtype.kind in "fiub":
+        matrix = row.astype(np.float64)
+    for column, value in values.items():
+        matrix[0, column] = value
+    return matrix

@@ -1,0 +1,390 @@
+"""Counterfactuals: the smallest change of one or two columns that changes the prediction, checked by predicting again.
+
+The size of a change is the sum over the columns of how far each moves: a number in standard deviations of the given
+rows (of its encoded values), a level by 1. Candidates are looked at on grids over the data's ranges and known levels,
+all in one batch, and numbers are then moved back towards the row as far as the prediction allows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import numbers
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tartree.explain import evaluation as ev
+from tartree.explain.changing import original_value, with_values
+from tartree.explain.distilling import predict_rows
+
+FloatArray = NDArray[np.float64]
+
+#: Values of a number that are tried, alone and in a pair; columns that are paired; candidates that are checked.
+GRID, PAIR_GRID, PAIRED, CHECKED = 65, 13, 10, 40
+#: A number that moves by less, in standard deviations, hardly moves.
+HARDLY = 0.01
+
+
+@dataclass(frozen=True)
+class Change:
+    """A column of the row, before and after."""
+
+    column: str
+    before: Any
+    after: Any
+    size: float  # in standard deviations of the given rows; 1 for another level
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """What would have to be different, or that nothing within range is enough."""
+
+    found: bool
+    changes: tuple[Change, ...]
+    size: float  # sum of the sizes; infinite where none was found
+    before: Any  # predicted class, or value
+    after: Any
+    prediction_before: FloatArray  # (outputs,)
+    prediction_after: FloatArray | None
+    row: Any  # the changed row, as a table of the kind that was given
+    reason: str
+
+    def __bool__(self) -> bool:
+        return self.found
+
+    def __str__(self) -> str:
+        if not self.found:
+            return self.reason
+        said = " and ".join(f"{c.column} were {_said(c.after)} instead of {_said(c.before)}" for c in self.changes)
+        return f"{self.after} instead of {self.before}, if {said}"
+
+
+def _said(value: Any) -> str:
+    """A value without the digits of single precision."""
+    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Columns with their encoded values, and the size of the change."""
+
+    columns: tuple[int, ...]
+    encoded: tuple[Tensor, ...]  # for each column, its features
+    size: float
+
+
+def counterfactual(
+    estimator: Any,
+    row: Any,
+    X: Any,
+    *,
+    target: Any = None,
+    max_columns: int = 2,
+    fixed: Sequence[str] = (),
+) -> Counterfactual:
+    """The smallest change of at most two columns that changes what is predicted for a row.
+
+    Parameters
+    ----------
+    estimator : fitted TartClassifier or TartRegressor
+    row : table with one row
+    X : table of shape (rows, columns)
+        Changes stay within its ranges and levels.
+    target : label or number, optional
+        The class to reach, by default any other. For regression it is required: the value to reach, from wherever the
+        prediction is now.
+    max_columns : {1, 2}, default=2
+    fixed : sequence of str, default=()
+        Columns that may not change.
+
+    Returns
+    -------
+    Counterfactual
+        It is false where no change within range was found, and then says so. What is found is the smallest on the grid
+        that is searched; that it changes the prediction has been checked with the estimator.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TartClassifier(depth=2, random_state=0).fit(X, y)
+    >>> other = explain.counterfactual(model, X[:1], X)
+    >>> bool(other), bool(model.predict(other.row)[0] == other.after != model.predict(X[:1])[0])
+    (True, True)
+    """
+    if max_columns not in (1, 2):
+        raise ValueError(f"max_columns must be 1 or 2, however: {max_columns=}")
+    row = row.reshape(1, -1) if isinstance(row, np.ndarray) and row.ndim == 1 else row
+    start = ev.encode(estimator, row)
+    if len(start) != 1:
+        raise ValueError(f"row must be a table with one row, however: it has {len(start)}")
+    search = _Search(
+        estimator, start, ev.encode(estimator, X), _goal(estimator, start, target), _fixed(estimator, fixed)
+    )
+    before = estimator.predict(row)[0]
+    plain = search.predict(start)[0].numpy()
+    for trial in itertools.islice(search.trials(max_columns), CHECKED):
+        for attempt in search.attempts(trial):
+            changed = with_values(row, {k: original_value(estimator, k, v) for k, v in attempt.items()})
+            after = estimator.predict(changed)[0]
+            encoded = ev.encode(estimator, changed)
+            if not search.reached(search.predict(encoded))[0] or not search.inside(encoded[0], trial.columns):
+                continue
+            was = estimator.encoder_.inverse_transform(start.numpy())
+            now = estimator.encoder_.inverse_transform(encoded.numpy())
+            names = list(was)
+            changes = tuple(
+                Change(names[k], was[names[k]][0], now[names[k]][0], search.size(k, encoded[0, search.slices[k]]))
+                for k in trial.columns
+            )
+            final = search.predict(encoded)[0].numpy()
+            total = sum(change.size for change in changes)
+            return Counterfactual(True, changes, total, before, after, plain, final, changed, "")
+    wanted = "another class" if target is None else repr(target)
+    reason = f"no change of {'one column' if max_columns == 1 else 'one or two columns'} within range leads to {wanted}"
+    return Counterfactual(False, (), float("inf"), before, before, plain, None, row, reason)
+
+
+def _fixed(estimator: Any, fixed: Sequence[str]) -> set[int]:
+    encoder = estimator.encoder_
+    names = [str(name) for name in getattr(encoder, "feature_names_in_", [])] or [
+        f"x{k}" for k in range(encoder.n_features_in_)
+    ]
+    unknown = [name for name in fixed if name not in names]
+    if unknown:
+        raise ValueError(f"fixed must name columns, however: {unknown[0]!r} is none of {names[:10]}")
+    return {names.index(name) for name in fixed}
+
+
+def _goal(estimator: Any, start: Tensor, target: Any) -> Callable[[Tensor], Tensor]:
+    """How far predictions, (rows, outputs), are beyond the goal: above 0 it is reached."""
+    tree = ev.double_tree(estimator)
+    center, scale = ev.target_scaling(estimator)
+    now = center + scale * predict_rows(tree, start, estimator.selection).numpy()[0]
+    if ev.is_classifier(estimator):
+        labels = estimator.classes_.tolist()
+        current = int(now.argmax())
+        if target is None:
+            return lambda p: _beyond(p, [k for k in range(len(labels)) if k != current])
+        if target not in labels:
+            raise ValueError(f"target must be one of the classes {labels[:10]}, however: {target!r}")
+        if labels.index(target) == current:
+            raise ValueError(f"target must be another class than the row's, however: it is {target!r} already")
+        return lambda p: _beyond(p, [labels.index(target)])
+    if not isinstance(target, numbers.Real) or isinstance(target, bool) or len(now) > 1:
+        raise ValueError(
+            "target must be the value to reach, of a model with one target column, however: "
+            f"{target!r}, {len(now)} column(s)"
+        )
+    wanted = float(target)
+    up = wanted > float(now[0])
+    return lambda p: (p[:, 0] - wanted) * (1.0 if up else -1.0) + 1e-12
+
+
+def _beyond(predicted: Tensor, wanted: list[int]) -> Tensor:
+    """By how much the best of some classes beats all others."""
+    others = [k for k in range(predicted.shape[1]) if k not in wanted]
+    return predicted[:, wanted].amax(-1) - predicted[:, others].amax(-1)
+
+
+class _Search:
+    def __init__(
+        self, estimator: Any, start: Tensor, x: Tensor, goal: Callable[[Tensor], Tensor], fixed: set[int]
+    ) -> None:
+        self.estimator = estimator
+        self.tree = ev.double_tree(estimator)
+        self.start = start[0]
+        self.goal = goal
+        encoder = estimator.encoder_
+        self.slices: list[list[int]] = [[] for _ in range(encoder.n_features_in_)]
+        for k, feature in enumerate(encoder.features_):
+            self.slices[feature.column].append(k)
+        if not len(x):
+            raise ValueError("X must have rows to know the ranges of, however: it has none")
+        self.low, self.high = x.amin(0), x.amax(0)
+        self.spread = x.std(0, correction=0)
+        self.center, self.scale = (torch.from_numpy(part) for part in ev.target_scaling(estimator))
+        self.free = [k for k, own in enumerate(self.slices) if own and k not in fixed]
+
+    def predict(self, rows: Tensor) -> Tensor:
+        return self.center + self.scale * predict_rows(self.tree, rows, self.estimator.selection)
+
+    def margin(self, rows: Tensor) -> Tensor:
+        return self.goal(self.predict(rows))
+
+    def reached(self, predicted: Tensor) -> Tensor:
+        return self.goal(predicted) > 0
+
+    def inside(self, encoded: Tensor, columns: Sequence[int]) -> bool:
+        """Whether the changed columns are within the data's ranges."""
+        own = [k for column in columns for k in self.slices[column]]
+        reach = 1e-6 * (1 + self.high[own] - self.low[own])
+        return bool(((encoded[own] >= self.low[own] - reach) & (encoded[own] <= self.high[own] + reach)).all())
+
+    def value_feature(self, column: int) -> int | None:
+        """The feature of a number; None for booleans and categories."""
+        features = self.estimator.encoder_.features_
+        return next((k for k in self.slices[column] if features[k].kind == "value"), None)
+
+    def size(self, column: int, encoded: Tensor) -> float:
+        own = self.slices[column]
+        k = self.value_feature(column)
+        if k is None:
+            return float(not torch.equal(encoded, self.start[own]))
+        filled = [f for f in own if f != k and self.start[f] > 0.5]
+        moved = (encoded[own.index(k)] - self.start[k]).abs() / self.spread[k].clamp_min(1e-12)
+        return float(moved) + len(filled)  # a gap that is filled counts too
+
+    def options(self, column: int, count: int) -> list[Tensor]:
+        """Encoded values of a column that may be tried."""
+        own = self.slices[column]
+        k = self.value_feature(column)
+        features = self.estimator.encoder_.features_
+        if k is None:
+            rows = []
+            fitted = self.estimator.encoder_.columns_[column]
+            if fitted.kind == "boolean":
+                rows = [torch.zeros(len(own)), torch.eye(len(own))[0]]
+            else:
+                eye = torch.eye(len(own))
+                rows = [eye[i] for i, f in enumerate(own) if features[f].kind == "level" and self.high[f] > 0.5]
+            return [row.double() for row in rows if not torch.equal(row.double(), self.start[own])]
+        low, high = float(self.low[k]), float(self.high[k])
+        values = np.linspace(low, high, count)
+        if features[k].whole:
+            whole = np.unique(np.rint(features[k].scaling.decode(values)))
+            values = features[k].scaling.encode(whole)
+            values = values[(values >= low - 1e-6) & (values <= high + 1e-6)]
+        made = []
+        for value in values:
+            encoded = torch.zeros(len(own), dtype=torch.float64)
+            encoded[own.index(k)] = float(value)
+            made.append(encoded)
+        return made
+
+    def rows(self, trials: Sequence[_Trial]) -> Tensor:
+        rows = self.start.repeat(len(trials), 1)
+        for i, trial in enumerate(trials):
+            for column, encoded in zip(trial.columns, trial.encoded, strict=True):
+                rows[i, self.slices[column]] = encoded
+        return rows
+
+    def trials(self, max_columns: int) -> list[_Trial]:
+        """Changes that reach the goal, smallest first."""
+        single = [
+            _Trial((column,), (option,), self.size(column, option))
+            for column in self.free
+            for option in self.options(column, GRID)
+        ]
+        if not single:
+            return []
+        margins = self.margin(self.rows(single))
+        found = [trial for trial, margin in zip(single, margins.tolist(), strict=True) if margin > 0]
+        if max_columns == 2:
+            found += self._pairs(single, margins)
+        best: dict[tuple[Any, ...], _Trial] = {}
+        for trial in sorted(found, key=lambda trial: trial.size):
+            sides = tuple(
+                (column, bool(option.sum() > self.start[self.slices[column]].sum()))
+                for column, option in zip(trial.columns, trial.encoded, strict=True)
+            )
+            levels = tuple(
+                int(option.argmax())
+                for column, option in zip(trial.columns, trial.encoded, strict=True)
+                if self.value_feature(column) is None
+            )
+            best.setdefault((sides, levels), trial)
+        smallest = sorted(best.values(), key=lambda trial: trial.size)[: 2 * CHECKED]
+        return sorted(self._needed(self._closer(smallest)), key=lambda trial: trial.size)
+
+    def _pairs(self, single: Sequence[_Trial], margins: Tensor) -> list[_Trial]:
+        """Two columns at once, of those that alone come closest to the goal."""
+        reach: dict[int, float] = {}
+        for trial, margin in zip(single, margins.tolist(), strict=True):
+            reach[trial.columns[0]] = max(reach.get(trial.columns[0], -np.inf), margin)
+        columns = sorted(reach, key=lambda column: -reach[column])[:PAIRED]
+        few = {column: self.options(column, PAIR_GRID)[: 2 * PAIR_GRID] for column in columns}
+        pairs = [
+            _Trial((first, second), (one, two), self.size(first, one) + self.size(second, two))
+            for first, second in itertools.combinations(columns, 2)
+            for one in few[first]
+            for two in few[second]
+        ]
+        if not pairs:
+            return []
+        reached = self.margin(self.rows(pairs)) > 0
+        return [trial for trial, yes in zip(pairs, reached.tolist(), strict=True) if yes]
+
+    def _closer(self, trials: list[_Trial]) -> list[_Trial]:
+        """Numbers moved back towards the row, one column after the other, as far as the goal stays reached."""
+        trials = list(trials)
+        for place in (0, 1, 0):
+            movable = [
+                i
+                for i, trial in enumerate(trials)
+                if place < len(trial.columns) and self.value_feature(trial.columns[place]) is not None
+            ]
+            near, far = np.zeros(len(movable)), np.ones(len(movable))
+            for _ in range(20 if movable else 0):
+                middle = (near + far) / 2
+                tried = [self._moved(trials[i], place, share) for i, share in zip(movable, middle, strict=True)]
+                yes = (self.margin(self.rows(tried)) > 0).numpy()
+                near, far = np.where(yes, near, middle), np.where(yes, middle, far)
+            for i, share in zip(movable, far, strict=True):
+                trials[i] = self._moved(trials[i], place, share)
+        return trials
+
+    def _needed(self, trials: list[_Trial]) -> list[_Trial]:
+        """Pairs without a column that hardly moves, where the other alone is enough."""
+        less = []
+        for i, trial in enumerate(trials):
+            sizes = [self.size(c, e) for c, e in zip(trial.columns, trial.encoded, strict=True)]
+            if len(sizes) == 2 and min(sizes) < HARDLY:
+                keep = int(np.argmax(sizes))
+                less.append((i, _Trial((trial.columns[keep],), (trial.encoded[keep],), sizes[keep])))
+        if less:
+            reached = self.margin(self.rows([trial for _, trial in less])) > 0
+            for (i, trial), yes in zip(less, reached.tolist(), strict=True):
+                trials[i] = trial if yes else trials[i]
+        return trials
+
+    def _moved(self, trial: _Trial, place: int, share: float) -> _Trial:
+        """A trial with one of its numbers only a share of the way from the row's own; whole numbers stay whole."""
+        column = trial.columns[place]
+        k = self.value_feature(column)
+        assert k is not None
+        feature, spot = self.estimator.encoder_.features_[k], self.slices[column].index(k)
+        value = float(self.start[k] + share * (trial.encoded[place][spot] - self.start[k]))
+        if feature.whole and share < 1:
+            away = np.ceil if trial.encoded[place][spot] > self.start[k] else np.floor
+            decoded = feature.scaling.decode(np.array([value]))
+            value = float(feature.scaling.encode(away(np.round(decoded, 6)))[0])
+        encoded = list(trial.encoded)
+        encoded[place] = trial.encoded[place].clone()
+        encoded[place][spot] = value
+        moved = replace(trial, encoded=tuple(encoded))
+        return replace(moved, size=sum(self.size(c, e) for c, e in zip(moved.columns, moved.encoded, strict=True)))
+
+    def attempts(self, trial: _Trial) -> list[dict[int, Tensor]]:
+        """The trial, and the same a little further, should rounding have lost it."""
+        made = []
+        for further in (0.0, 1e-6, 1e-4, 1e-2):
+            values = {}
+            for column, encoded in zip(trial.columns, trial.encoded, strict=True):
+                k = self.value_feature(column)
+                moved = encoded.clone()
+                if k is not None:
+                    spot = self.slices[column].index(k)
+                    step = encoded[spot] - self.start[k]
+                    moved[spot] = (encoded[spot] + step.sign() * further * self.spread[k]).clamp(
+                        self.low[k], self.high[k]
+                    )
+                values[column] = moved
+            made.append(values)
+        return made

@@ -1,0 +1,140 @@
+"""What a fitted tree computes for rows, layer by layer, in double precision: the ground of every explanation.
+
+An estimator is taken for what it has (`tree_`, `encoder_`, `structure_`, `selection`), not for its class.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tartree.nn import Classes, Tree
+from tartree.structure import Structure
+
+#: Numbers held at once while rows are walked through, at most about 64 MB.
+CHUNK_NUMBERS = 2**23
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A tree on some rows; tensors are float64 on the CPU."""
+
+    x: Tensor  # (rows, features)
+    logits: Tensor  # (members, rows, logits), before the temperature
+    branching: Tensor  # (members, rows, branches)
+    arrivals: list[Tensor]  # for each layer, root first, (members, rows, nodes)
+    values: Tensor  # (members, rows, leaves, outputs): what each leaf predicts
+
+
+def check_fitted(estimator: Any) -> None:
+    """Raise unless the estimator is a fitted one of this library, or looks like one."""
+    missing = [name for name in ("tree_", "structure_", "encoder_") if not hasattr(estimator, name)]
+    if missing:
+        raise ValueError(
+            f"a fitted TartClassifier or TartRegressor is required, however: {type(estimator).__name__} has no "
+            f"{missing[0]}; call fit first"
+        )
+
+
+def is_classifier(estimator: Any) -> bool:
+    return isinstance(estimator.tree_.output, Classes)
+
+
+def double_tree(estimator: Any) -> Tree:
+    """A copy of the fitted tree in double precision on the CPU, as predictions are computed."""
+    check_fitted(estimator)
+    tree: Tree = copy.deepcopy(estimator.tree_).cpu().double().eval()
+    return tree.requires_grad_(False)
+
+
+def encode(estimator: Any, X: Any) -> Tensor:
+    """Rows as the tree reads them, (rows, features), float64."""
+    check_fitted(estimator)
+    return torch.from_numpy(estimator.encoder_.transform(X)).double()
+
+
+def n_outputs(tree: Tree) -> int:
+    """Classes or target columns; the second moments of a Gaussian are no outputs of their own."""
+    return tree.output.n_targets
+
+
+def n_members(tree: Tree) -> int:
+    return next((len(p) for p in tree.parameters()), int(getattr(tree.decision, "members", 1)))
+
+
+@torch.no_grad()
+def evaluate(tree: Tree, x: Tensor) -> Evaluation:
+    """Walk encoded rows, (rows, features), through the tree; leaf values have the standardised units of training."""
+    logits = tree.decision(x)
+    branching = tree.branching.probabilities(logits)
+    values = tree.output.mean(tree.leaf(x))[..., : n_outputs(tree)]
+    values = values.expand(len(logits), len(x), -1, -1)  # constant leaves are the same for all rows
+    return Evaluation(x, logits, branching, tree.branching.arrivals(logits), values)
+
+
+def in_chunks(tree: Tree, x: Tensor) -> Iterator[Evaluation]:
+    """`evaluate` in pieces of rows that keep memory small; at least one piece, so that shapes are known."""
+    per_row = n_members(tree) * (sum(tree.structure.widths) * n_outputs(tree) + tree.structure.n_branches)
+    for part in x.split(max(16, CHUNK_NUMBERS // max(1, per_row))):
+        yield evaluate(tree, part)
+
+
+def expected_values(structure: Structure, branching: Tensor, values: Tensor) -> list[Tensor]:
+    """For each layer, root first, what is predicted from each node down: (..., nodes, outputs).
+
+    `branching` is (..., branches), `values` are of the leaves, (..., leaves, outputs); leading axes broadcast.
+    """
+    layers = [values]
+    for d in reversed(range(structure.depth)):
+        parents, children, branches = (torch.from_numpy(part) for part in structure.edges(d))
+        share = edge_shares(branching, branches)  # (..., edges)
+        flow = share.unsqueeze(-1) * layers[-1].index_select(-2, children)  # (..., edges, outputs)
+        above = flow.new_zeros((*flow.shape[:-2], structure.widths[d], flow.shape[-1]))
+        layers.append(above.index_add_(-2, parents, flow))
+    return layers[::-1]
+
+
+def edge_shares(branching: Tensor, branches: Tensor) -> Tensor:
+    """Share that each edge of a layer gets of its parent's arrival, (..., edges); edges that pass on get all of it."""
+    share = branching.new_ones((*branching.shape[:-1], len(branches)))
+    decides = branches >= 0
+    share[..., decides] = branching.index_select(-1, branches[decides])
+    return share
+
+
+def hard_paths(structure: Structure, evaluation: Evaluation) -> NDArray[np.int64]:
+    """The node of each layer on the most probable way to the leaf of the largest arrival: (members, rows, layers).
+
+    Nodes are numbers within their layer. The same ways as those of the estimators' `decision_path`.
+    """
+    path = [evaluation.arrivals[-1].argmax(-1)]
+    for d in reversed(range(structure.depth)):
+        parents, children, branches = (torch.from_numpy(part) for part in structure.edges(d))
+        flow = evaluation.arrivals[d].index_select(-1, parents) * edge_shares(evaluation.branching, branches)
+        flow = flow.masked_fill(children != path[-1].unsqueeze(-1), -1.0)
+        path.append(parents[flow.argmax(-1)])
+    return torch.stack(path[::-1], dim=-1).numpy()
+
+
+def predicted(tree: Tree, evaluation: Evaluation, selection: str) -> Tensor:
+    """What each member predicts, (members, rows, outputs), in units of the tree."""
+    arrival, values = evaluation.arrivals[-1], evaluation.values
+    if selection == "single":
+        arrival = torch.nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(arrival)
+    return torch.einsum("mru,mruo->mro", arrival, values)
+
+
+def target_scaling(estimator: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Center and scale of the outputs, (outputs,): probabilities as they are, target values in their own units."""
+    n = n_outputs(estimator.tree_)
+    center, scale = getattr(estimator, "target_center_", None), getattr(estimator, "target_scale_", None)
+    if is_classifier(estimator) or center is None or scale is None:
+        return np.zeros(n), np.ones(n)
+    return np.asarray(center, dtype=np.float64), np.asarray(scale, dtype=np.float64)

@@ -1,0 +1,127 @@
+"""The parameters of f and g as plain arrays, enough to compute them again outside torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from tartree.nn import ACTIVATIONS, ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn.decisions import logits_per_node
+from tartree.nn.products import GroupedMLP
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FunctionView:
+    """f or g of one member.
+
+    Attributes
+    ----------
+    kind : str
+        "uniform": all logits are 0. "constant": outputs are `biases[0]`, whatever the row. "linear": outputs are
+        ``weights[0] @ x + biases[0]``. "perceptron": each group of outputs has its own hidden units; the first weights
+        are (groups * hidden, features), those between (groups, hidden, hidden), the last (outputs, hidden), with
+        ``ELU(z) = z if z > 0 else exp(z) - 1`` between them. "opaque": code of the user's own; no parameters.
+    sizes : tuple of int
+        Outputs of each group: logits of each node (or layer), numbers of each leaf.
+    hidden : int
+        Hidden units of each group.
+    weights, biases : tuple of ndarray
+    """
+
+    kind: Literal["uniform", "constant", "linear", "perceptron", "opaque"]
+    sizes: tuple[int, ...] = ()
+    hidden: int = 0
+    weights: tuple[FloatArray, ...] = ()
+    biases: tuple[FloatArray, ...] = ()
+
+
+def decision_view(tree: Tree, member: int) -> FunctionView:
+    """f of one member; the outputs are the logits of the structure, before the temperature."""
+    if isinstance(tree.decision, UniformDecision):
+        return FunctionView("uniform")
+    if type(tree.decision) is MLPDecision:
+        return _view(tree.decision.mlp, member)
+    found = linear_parameters(tree.decision)
+    if found is None:
+        return FunctionView("opaque")
+    return FunctionView(
+        "linear", tuple(logits_per_node(tree.structure)), 0, _arrays(found[0][member]), _arrays(found[1][member])
+    )
+
+
+def leaf_view(tree: Tree, member: int) -> FunctionView:
+    """g of one member; the outputs are the numbers of leaf 0, leaf 1, ..."""
+    if type(tree.leaf) is ConstantLeaf:
+        values = _array(tree.leaf.values[member].flatten())
+        return FunctionView("constant", (tree.output.n_numbers,) * tree.structure.n_leaves, biases=(values,))
+    return _view(tree.leaf.mlp, member) if type(tree.leaf) is MLPLeaf else FunctionView("opaque")
+
+
+def _view(mlp: GroupedMLP, member: int) -> FunctionView:
+    return FunctionView(
+        "linear" if len(mlp.weights) == 1 else "perceptron",
+        tuple(mlp.sizes),
+        mlp.hidden if len(mlp.weights) > 1 else 0,
+        tuple(_array(weight[member]) for weight in mlp.weights),
+        tuple(_array(bias[member]) for bias in mlp.biases),
+    )
+
+
+def linear_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
+    """Weights (members, outputs, features) and biases (members, outputs) of a linear f or g, None for any other."""
+    own: Any = module
+    if type(module) in (MLPDecision, MLPLeaf):
+        return (own.mlp.weights[0].detach(), own.mlp.biases[0].detach()) if len(own.mlp.weights) == 1 else None
+    if hasattr(own, "inverse_temperature") and isinstance(getattr(own, "linear", None), MLPDecision):
+        found = linear_parameters(own.linear)  # each logit has a learned steepness
+        steep = own.inverse_temperature.detach()
+        return None if found is None else (found[0] * steep.unsqueeze(-1), found[1] * steep)
+    if isinstance(getattr(own, "seen", None), Tensor) and isinstance(getattr(own, "mlp", None), GroupedMLP):
+        seen: Tensor = own.seen  # each node sees some features only
+        linear = len(own.mlp.weights) == 1
+        return (own.mlp.weights[0].detach() * seen, own.mlp.biases[0].detach()) if linear else None
+    return None
+
+
+def step_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
+    """Feature and threshold of each node, (members, nodes), of decisions that compare one feature; None for any other.
+
+    A row goes to the first child where the feature is at most the threshold.
+    """
+    feature, threshold = getattr(module, "feature", None), getattr(module, "threshold", None)
+    if not isinstance(feature, Tensor) or not isinstance(threshold, Tensor):
+        return None
+    if len(getattr(module, "level_nodes", ())):  # some nodes look at sets of levels instead
+        return None
+    if feature.dim() == 1:  # one tree
+        feature, threshold = feature.unsqueeze(0), threshold.unsqueeze(0)
+    return feature.detach(), threshold.detach().double()
+
+
+def activation_name(tree: Tree) -> str:
+    """The name of the branching activation in `tartree.nn.ACTIVATIONS`, "custom" for a function of the user's own."""
+    return next((name for name, own in ACTIVATIONS.items() if own is tree.branching.activation), "custom")
+
+
+def logit_scales(tree: Tree, member: int) -> FloatArray:
+    """What the temperature multiplies each logit by, (logits,)."""
+    ones = torch.ones(1, 1, tree.structure.n_logits, dtype=torch.float64)
+    if tree.branching.log_scale is not None:
+        ones = ones.expand(len(tree.branching.log_scale), -1, -1)
+        return _array(tree.branching.scale(ones)[member, 0])
+    return _array(tree.branching.scale(ones)[0, 0])
+
+
+def _arrays(values: Tensor) -> tuple[FloatArray, ...]:
+    return (_array(values),)
+
+
+def _array(values: Tensor) -> FloatArray:
+    return values.detach().cpu().double().numpy().copy()

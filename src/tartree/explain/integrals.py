@@ -1,0 +1,62 @@
+"""Line integrals from a reference to a row: who moved a function, and by how much (Aumann and Shapley).
+
+A function changes from ``phi(reference)`` to ``phi(row)``. Along the straight line between them, coordinate ``k`` is
+responsible for ``change_k * integral of d phi / d coordinate_k``; these parts add up to the whole change. The integral
+is Gauss-Legendre's with more and more points, until the parts are complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+POINTS = (8, 16, 32, 64)
+COMPLETE = 1e-7
+
+#: Numbers held at once.
+CHUNK_NUMBERS = 2**21
+
+#: Gradients, (..., places, coordinates, outputs), at places: numbers of rows, and shares of the way to each.
+Gradient = Callable[[Tensor, Tensor], Tensor]
+
+
+def mean_gradient(gradient: Gradient, moves: Tensor, change: Tensor, points: tuple[int, ...] = POINTS) -> Tensor:
+    """Mean gradient along the line, (..., rows, coordinates, outputs).
+
+    `moves` are the changes of the coordinates, (..., rows, coordinates), `change` that of the function, (..., rows,
+    outputs). Rows that are complete after few points take no more.
+    """
+    rows = torch.arange(moves.shape[-2])
+    found = moves.new_zeros((*moves.shape, change.shape[-1]))
+    per_place = max(1, found.numel() // max(1, len(rows)))
+    for count in points:
+        if not len(rows):
+            break
+        mean = moves.new_zeros((*moves.shape[:-2], len(rows), *found.shape[-2:]))
+        places, weights = (torch.from_numpy(part) / 2 for part in np.polynomial.legendre.leggauss(count))
+        together = max(1, CHUNK_NUMBERS // (per_place * len(rows)))
+        for ways, shares in zip((places + 0.5).split(together), weights.split(together), strict=True):
+            slopes = gradient(rows.repeat(len(ways)), ways.repeat_interleave(len(rows)))
+            mean += torch.einsum("q,...qrko->...rko", shares, slopes.unflatten(-3, (len(ways), len(rows))))
+        found[..., rows, :, :] = mean
+        got = torch.einsum("...rk,...rko->...ro", moves[..., rows, :], mean)
+        missing = (got - change[..., rows, :]).abs().amax(-1)  # (..., rows)
+        rows = rows[missing.reshape(-1, len(rows)).amax(0) > COMPLETE]
+    return found
+
+
+def completed(parts: Tensor, change: Tensor, moves: Tensor) -> Tensor:
+    """Parts, (rows, features, outputs), with what they lack of the change, (rows, outputs), spread over them.
+
+    Each gets of it in proportion to its own size; where all are 0, in proportion to how far each feature, (rows,
+    features), moved. What is lacking is rounding, or a kink that Gauss-Legendre cannot see.
+    """
+    lacking = change - parts.sum(1)  # (rows, outputs)
+    size = parts.abs()
+    nothing = size.sum(1, keepdim=True) <= 1e-12 * lacking.abs().unsqueeze(1)
+    size = torch.where(nothing, moves.abs().unsqueeze(-1).expand_as(size), size)
+    share = size / size.sum(1, keepdim=True).clamp_min(1e-300)
+    return parts + share * lacking.unsqueeze(1)

@@ -1,0 +1,219 @@
+"""Places for the nodes of a tree or layered graph, apart from any drawing: who stands in which row, and how far right.
+
+Two steps. `outline` leaves out the nodes that only pass their arrival on, so that a leaf stands in the row below its
+last decision. `place` gives each node an x: no two boxes of a row overlap, and parents stand over their children.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tartree.structure import Structure
+
+FloatArray = NDArray[np.float64]
+Kind = Literal["decision", "leaf", "joint"]
+SWEEPS = 12  # up and down; what is left to gain after that cannot be seen
+
+
+@dataclass(frozen=True)
+class Spot:
+    """A node to draw: its number (layer by layer from the root, 0), what it is, and its row (0 at the top)."""
+
+    number: int
+    kind: Kind
+    row: int
+
+
+@dataclass(frozen=True)
+class Link:
+    """An edge to draw, from spot to spot, with its number among all edges of the structure, layer by layer."""
+
+    parent: int
+    child: int
+    edge: int
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What of a structure is drawn. A `joint` passes all it gets on to a child that has other parents too."""
+
+    spots: tuple[Spot, ...]
+    links: tuple[Link, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the drawing."""
+        return 1 + max(spot.row for spot in self.spots)
+
+    def links_below(self, spot: int) -> list[Link]:
+        """Edges that leave a spot, in the order of its children."""
+        return [link for link in self.links if link.parent == spot]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An x for each spot, and for each link the x of its bends: one for each row that it passes by, often none."""
+
+    x: FloatArray  # (spots,)
+    bends: tuple[tuple[float, ...], ...]  # of each link
+
+
+def outline(structure: Structure) -> Outline:
+    """What to draw of a structure: chains of nodes that pass all their arrival on become one spot.
+
+    Examples
+    --------
+    >>> drawn = outline(Structure.from_tree([[1, 2], [], [3, 4], [], []]))
+    >>> [(spot.kind, spot.row) for spot in drawn.spots]
+    [('decision', 0), ('leaf', 1), ('decision', 1), ('leaf', 2), ('leaf', 2)]
+    """
+    slots = structure.routes.slots
+    first = np.cumsum([0, *structure.widths])
+    homes = [0] * structure.routes.n_slots  # the last node of each chain: it decides, or is a leaf
+    kinds: list[Kind] = ["leaf"] * structure.routes.n_slots
+    links = []
+    n_edges = 0
+    for layer, own in enumerate(slots):
+        counts = structure.n_children(layer) if layer < structure.depth else np.zeros(len(own))
+        for node, slot in enumerate(own):
+            homes[slot] = int(first[layer]) + node
+            kinds[slot] = "decision" if counts[node] > 1 else "joint" if counts[node] else "leaf"
+        if layer == structure.depth:
+            break
+        parents, children, _ = structure.edges(layer)
+        ends = zip(own[parents].tolist(), slots[layer + 1][children].tolist(), strict=True)
+        links += [Link(above, below, n_edges + i) for i, (above, below) in enumerate(ends) if above != below]
+        n_edges += len(parents)
+    rows = [0] * len(homes)
+    for link in links:  # sorted by layer, so that a parent's row is known before its children's
+        rows[link.child] = max(rows[link.child], rows[link.parent] + 1)
+    return Outline(tuple(map(Spot, homes, kinds, rows)), tuple(links))
+
+
+def place(drawn: Outline, widths: Sequence[float] | FloatArray, gap: float = 0.0, bend_width: float = 0.0) -> Layout:
+    """Places for spots of the given widths: `x` are centres, the leftmost edge of a box is at 0.
+
+    Boxes of a row keep `gap` between them, and links that pass a row by count as boxes of `bend_width`. Parents stand
+    in the middle of their children where there is room.
+
+    Examples
+    --------
+    >>> place(outline(Structure(2)), [1.0] * 7).x
+    array([2. , 1. , 3. , 0.5, 1.5, 2.5, 3.5])
+    """
+    sizes = np.asarray(widths, dtype=np.float64)
+    if sizes.shape != (len(drawn.spots),) or not (sizes >= 0).all() or gap < 0 or bend_width < 0:
+        raise ValueError(
+            f"widths must be {len(drawn.spots)} numbers of at least 0, one a spot, and gap and bend_width at least 0, "
+            f"however: widths of shape {sizes.shape}, {gap=}, {bend_width=}"
+        )
+    rows, pairs, chains, sizes = _with_bends(drawn, sizes, bend_width)
+    rows = _uncrossed(rows, pairs)
+    above, below = _neighbours(pairs, len(sizes))
+    x = np.zeros(len(sizes))
+    for row in rows:
+        _settle(x, row, _packed(row, sizes, gap), sizes, gap)
+    widest = max(range(len(rows)), key=lambda r: (_packed(rows[r], sizes, gap)[-1], r))
+    for _ in range(SWEEPS):
+        for row in rows[widest + 1 :]:
+            _settle(x, row, _wished(x, row, above), sizes, gap)
+        for row in rows[-2::-1]:
+            _settle(x, row, _wished(x, row, below), sizes, gap)
+    x -= (x - sizes / 2).min()
+    bends = tuple(tuple(float(x[i]) for i in chain) for chain in chains)
+    return Layout(x[: len(drawn.spots)], bends)
+
+
+def _with_bends(
+    drawn: Outline, sizes: FloatArray, bend_width: float
+) -> tuple[list[list[int]], list[tuple[int, int]], list[list[int]], FloatArray]:
+    """Rows of spots, and pairs of neighbours; a link that passes rows by gets a spot in each of them."""
+    rows: list[list[int]] = [[] for _ in range(drawn.n_rows)]
+    for i, spot in enumerate(drawn.spots):
+        rows[spot.row].append(i)
+    pairs: list[tuple[int, int]] = []
+    chains: list[list[int]] = []
+    n_spots = len(drawn.spots)
+    for link in drawn.links:
+        chain = []
+        for row in range(drawn.spots[link.parent].row + 1, drawn.spots[link.child].row):
+            chain.append(n_spots)
+            rows[row].append(n_spots)
+            n_spots += 1
+        pairs += pairwise([link.parent, *chain, link.child])
+        chains.append(chain)
+    return rows, pairs, chains, np.concatenate([sizes, np.full(n_spots - len(sizes), bend_width)])
+
+
+def _neighbours(pairs: list[tuple[int, int]], n_spots: int) -> tuple[list[list[int]], list[list[int]]]:
+    above: list[list[int]] = [[] for _ in range(n_spots)]
+    below: list[list[int]] = [[] for _ in range(n_spots)]
+    for parent, child in pairs:
+        above[child].append(parent)
+        below[parent].append(child)
+    return above, below
+
+
+def _uncrossed(rows: list[list[int]], pairs: list[tuple[int, int]]) -> list[list[int]]:
+    """Rows in an order with fewer crossings of links, if the mean place of the parents gives one."""
+    above, _ = _neighbours(pairs, sum(map(len, rows)))
+    ordered = [rows[0]]
+    for row in rows[1:]:
+        position = {spot: i for i, spot in enumerate(ordered[-1])}
+        ordered.append(sorted(row, key=lambda spot: float(np.mean([position[p] for p in above[spot]]))))
+    return ordered if crossings(ordered, pairs) < crossings(rows, pairs) else rows
+
+
+def crossings(rows: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -> int:
+    """Number of pairs of links that cross, for links between neighbouring rows."""
+    row_of = {spot: r for r, row in enumerate(rows) for spot in row}
+    position = {spot: i for row in rows for i, spot in enumerate(row)}
+    ends: list[list[tuple[int, int]]] = [[] for _ in rows]
+    for parent, child in pairs:
+        ends[row_of[parent]].append((position[parent], position[child]))
+    count = 0
+    for links in ends:
+        seen: list[int] = []  # children of the parents to the left, sorted
+        for _, siblings in groupby(sorted(links), key=itemgetter(0)):
+            children = [child for _, child in siblings]
+            count += sum(len(seen) - bisect_right(seen, child) for child in children)
+            for child in children:
+                insort(seen, child)
+    return count
+
+
+def _packed(row: Sequence[int], sizes: FloatArray, gap: float) -> FloatArray:
+    """Centres of boxes side by side, the first from 0 on."""
+    own = sizes[row]
+    return np.cumsum(own + gap) - own / 2 - gap
+
+
+def _wished(x: FloatArray, row: Sequence[int], neighbours: Sequence[Sequence[int]]) -> FloatArray:
+    """Where each spot of a row would stand: in the middle of its neighbours, or where it is if it has none."""
+    return np.array([np.ptp(x[own]) / 2 + x[own].min() if (own := neighbours[i]) else x[i] for i in row])
+
+
+def _settle(x: FloatArray, row: Sequence[int], wished: FloatArray, sizes: FloatArray, gap: float) -> None:
+    """Move a row as near to its wishes (least squares) as its order and the gaps allow."""
+    packed = _packed(row, sizes, gap)
+    x[row] = _rising(wished - packed) + packed
+
+
+def _rising(values: FloatArray) -> FloatArray:
+    """The nearest sequence that never falls: neighbours in the wrong order are pooled at their mean."""
+    pools: list[tuple[float, int]] = []
+    for value in values:
+        mean, count = float(value), 1
+        while pools and pools[-1][0] > mean:
+            other, n = pools.pop()
+            mean, count = (mean * count + other * n) / (count + n), count + n
+        pools.append((mean, count))
+    return np.repeat([mean for mean, _ in pools], [count for _, count in pools])

@@ -1,0 +1,71 @@
+"""One HTML file from the template, the styles, the scripts and the data: nothing is loaded from anywhere else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
+IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
+EXPORT = re.compile(r"^export (?=function |const |class )", re.MULTILINE)
+PLACE = re.compile(r"\{\{([a-z-]+)\}\}")
+STYLES = ("page.css", "tree.css")
+FIRST_SCRIPT = "main.js"
+
+
+def read(name: str) -> str:
+    """A file beside this one."""
+    return files("tartree.explain.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def bundle_scripts(first: str = FIRST_SCRIPT) -> str:
+    """A module and all that it imports as one script, each after what it needs."""
+    done: dict[str, str] = {}
+
+    def add(name: str, above: tuple[str, ...]) -> None:
+        if name in above:
+            raise ValueError(f"scripts must not import each other in a circle, however: {' -> '.join((*above, name))}")
+        if name in done:
+            return
+        text = read(name)
+        for needed in IMPORT.findall(text):
+            add(needed, (*above, name))
+        done[name] = EXPORT.sub("", IMPORT.sub("", text)).strip()
+
+    add(first, ())
+    return "\n\n".join(done.values()) + "\n"
+
+
+def plain_json(data: Any) -> str:
+    """JSON that can stand in a script element: nothing in it ends the element or begins a comment."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    # Half of a pair, which text from elsewhere may hold, has no UTF-8.
+    return re.sub(r"[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def make_page(title: str, data: dict[str, Any]) -> str:
+    """The whole page. Its policy forbids every request, and every script and style but its own."""
+    script = bundle_scripts()
+    style = "\n".join(read(name) for name in STYLES)
+    policy = (
+        f"default-src 'none'; script-src {_digest(script)}; style-src {_digest(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "title": html.escape(title),
+        "policy": html.escape(policy),
+        "style": style,
+        "script": script,
+        "data": plain_json(data),
+    }
+    return PLACE.sub(lambda found: parts[found[1]], read("page.html"))
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

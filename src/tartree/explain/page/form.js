@@ -1,0 +1,202 @@
+// Choosing a row of the data, and typing its values.
+
+import { element, show } from "./elements.js";
+import { inputText, parseValue, valueText } from "./numbers.js";
+
+const INPUTS = { date: "date", datetime: "datetime-local", "datetime[UTC]": "datetime-local", time: "time" };
+const OTHER = "(another level)";
+
+/**
+ * Fields for the values of a row; `onChange(column, value)` is called when one is changed to what can be read.
+ *
+ * Gives {show(values)}, which fills the fields in.
+ */
+export function makeForm(form, report, onChange) {
+  const fields = report.columns.map((column, place) =>
+    column.used ? makeField(column, place, (value) => onChange(place, value)) : null,
+  );
+  show(
+    form,
+    fields.filter(Boolean).map((field) => field.element),
+  );
+  form.addEventListener("submit", (event) => event.preventDefault());
+  return { show: (values) => fields.forEach((field, place) => field && field.show(values[place])) };
+}
+
+function makeField(column, place, onChange) {
+  const id = `value-${place}`;
+  const {
+    control,
+    show: fill,
+    note,
+  } = column.kind === "numeric" ? numberControl(column, id, onChange) : levelControl(column, id, onChange);
+  const hint = column.kind === "numeric" ? `${valueText(column, column.low)} to ${valueText(column, column.high)}` : "";
+  const range = element("span", { class: "muted small", id: `${id}-range` }, hint);
+  control.setAttribute("aria-describedby", `${id}-range`);
+  return {
+    element: element(
+      "div",
+      { class: "field" },
+      element("label", { for: id, title: column.name }, column.name),
+      control,
+      range,
+      note,
+    ),
+    show: fill,
+  };
+}
+
+function numberControl(column, id, onChange) {
+  const type = INPUTS[column.unit] || "text";
+  const note = element("span", { class: "problem small", role: "alert" });
+  const control = element("input", {
+    id,
+    type,
+    inputmode: type === "text" ? "decimal" : null,
+    step: type === "text" ? null : "any",
+    placeholder: "missing",
+  });
+  const check = (value) => {
+    const outside = value !== null && value !== undefined && (value < column.low || value > column.high);
+    show(note, outside ? "outside the data's range" : value === undefined ? `not a ${column.unit}` : "");
+    control.setAttribute("aria-invalid", String(value === undefined));
+  };
+  control.addEventListener("input", () => {
+    const value = control.validity.badInput ? undefined : parseValue(column, control.value);
+    check(value);
+    if (value !== undefined) onChange(value);
+  });
+  const fill = (value) => {
+    if (document.activeElement === control) return; // not under the reader's hands
+    control.value = inputText(column, value);
+    check(value === undefined ? null : value);
+  };
+  return { control, show: fill, note };
+}
+
+function levelControl(column, id, onChange) {
+  const levels = column.kind === "boolean" ? [true, false] : column.levels;
+  const choices = [null, ...levels, ...(column.kind === "boolean" ? [] : [OTHER])];
+  const option = (value, place) =>
+    element(
+      "option",
+      { value: place },
+      value === null ? "missing" : value === OTHER ? OTHER : valueText(column, value),
+    );
+  const control = element("select", { id }, choices.map(option));
+  let unseen = OTHER;
+  control.addEventListener("change", () => {
+    const value = choices[Number(control.value)];
+    onChange(value === OTHER ? unseen : value);
+  });
+  const fill = (value) => {
+    const place = choices.indexOf(value === undefined ? null : value);
+    if (place < 0) unseen = value;
+    control.value = String(place < 0 ? choices.indexOf(OTHER) : place);
+    control.options[control.options.length - 1].textContent =
+      column.kind === "boolean" ? "false" : place < 0 && value !== OTHER ? `${value} (another level)` : OTHER;
+  };
+  return { control, show: fill, note: null };
+}
+
+/**
+ * Buttons and a number to go through the rows; `onRow(place)` is called with the place among the rows of the page.
+ *
+ * Gives {show(place, edited), filter(test, text)}: a filter limits the rows, such as to those predicted wrongly.
+ */
+export function makeRowChoice(container, report, onRow) {
+  const { numbers, predicted, truth } = report.rows;
+  const all = numbers.map((_, place) => place);
+  let filters = [{ text: `All ${numbers.length.toLocaleString("en-US")} rows`, rows: all }];
+  if (report.task === "classification" && truth) {
+    const right = all.filter((place) => predicted[place] === truth[place]);
+    const wrong = all.filter((place) => predicted[place] !== truth[place]);
+    filters.push(
+      { text: `Predicted wrongly (${wrong.length})`, rows: wrong },
+      { text: `Predicted rightly (${right.length})`, rows: right },
+    );
+  }
+  filters = filters.filter(({ rows }) => rows.length);
+  let rows = all;
+  let current = -1;
+  const choice = element("select", { id: "row-filter", "aria-label": "Which rows" });
+  const number = element("input", {
+    id: "row-number",
+    type: "text",
+    inputmode: "numeric",
+    "aria-label": "Number of the row",
+    placeholder: "row",
+  });
+  const go = (step) => {
+    if (!rows.length) return;
+    const at = rows.findIndex((place) => place >= current);
+    const here = rows[at] === current ? at : step > 0 ? at - 1 : at;
+    const next = at < 0 ? (step > 0 ? 0 : rows.length - 1) : (here + step + rows.length) % rows.length;
+    onRow(rows[next]);
+  };
+  const listFilters = () => {
+    show(
+      choice,
+      filters.map(({ text }, place) => element("option", { value: place }, text)),
+    );
+    choice.hidden = filters.length < 2;
+  };
+  choice.addEventListener("change", () => {
+    ({ rows } = filters[Number(choice.value)]);
+    onRow(rows.includes(current) ? current : rows[0]);
+  });
+  number.addEventListener("change", () => {
+    const place = numbers.indexOf(Number(number.value) - 1);
+    if (place >= 0) onRow(place);
+    else show(state, "no such row on this page");
+    number.setAttribute("aria-invalid", String(place < 0));
+  });
+  const button = (text, label, action) =>
+    element("button", { type: "button", "aria-label": label, title: label, onclick: action }, text);
+  const state = element("span", { class: "muted small", id: "row-state" });
+  listFilters();
+  show(
+    container,
+    choice,
+    element(
+      "div",
+      { class: "row-tools" },
+      button("◀", "Previous row", () => go(-1)),
+      number,
+      button("▶", "Next row", () => go(1)),
+      state,
+    ),
+    element(
+      "div",
+      { class: "row-tools" },
+      element("button", { type: "button", id: "row-typical", onclick: () => onRow(-1) }, "Typical values"),
+      element("button", { type: "button", id: "row-none", onclick: () => onRow(null) }, "All rows"),
+    ),
+  );
+  return {
+    show(place, edited) {
+      current = place === null ? -1 : place;
+      number.value = place === null || place < 0 ? "" : String(numbers[place] + 1);
+      number.setAttribute("aria-invalid", "false");
+      const from = place === null ? "" : place < 0 ? "typical values" : `of ${report.nRows.toLocaleString("en-US")}`;
+      show(state, `${from}${edited ? ", changed" : ""}`);
+    },
+    filter(test, text) {
+      const found = all.filter(test);
+      if (!found.length) return;
+      filters = [
+        ...filters.filter((own) => !own.isCell),
+        { text: `${text} (${found.length})`, rows: found, isCell: true },
+      ];
+      rows = found;
+      listFilters();
+      choice.value = String(filters.length - 1);
+      onRow(rows[0]);
+    },
+  };
+}
+
+/** The values that a reader starts from: medians and most frequent levels. */
+export function typicalValues(report) {
+  return report.columns.map((column) => (column.typical === undefined ? null : column.typical));
+}

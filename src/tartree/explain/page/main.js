@@ -1,0 +1,254 @@
+// The page: reads its data, keeps what the reader chose, and shows it.
+
+import { chartCards } from "./charts.js";
+import { nodeDetails } from "./details.js";
+import { byId, element, show } from "./elements.js";
+import { encodeRow } from "./encoding.js";
+import { openModel, predict, readLeaf } from "./engine.js";
+import { makeForm, makeRowChoice, typicalValues } from "./form.js";
+import { buildGraph, chooseNodes, likeliestPath } from "./graph.js";
+import { countText } from "./numbers.js";
+import { predictionParts, predictionText } from "./prediction.js";
+import { showSummary } from "./summary.js";
+import { certificateParts, makeToolbar } from "./toolbar.js";
+import { makeTree } from "./tree.js";
+import { nameNodes } from "./wording.js";
+
+const report = JSON.parse(byId("data").textContent);
+const models = report.models.map((model) => (report.recomputable ? openModel(model) : model));
+const graphs = models.map((model) => buildGraph(model.layers));
+const names = graphs.map(nameNodes);
+const narrow = window.matchMedia("(max-width: 640px)").matches;
+const state = {
+  model: 0,
+  member: 0,
+  target: 0,
+  budget: narrow ? 12 : 20, // ends that are drawn at first; the reader can ask for more
+  opened: new Set(),
+  closed: new Set(),
+  selected: graphs[0].root,
+  place: null, // among the rows of the page; -1 for typical values
+  values: null, // of the row, null where all rows are shown
+  edited: false,
+};
+if (graphs[0].nodes.filter((node) => node.kind === "leaf").length <= 32 && !narrow) state.budget = 32;
+
+const tree = makeTree(byId("canvas"), { onSelect: select, onToggle: toggle });
+const form = report.recomputable ? makeForm(byId("values"), report, changeValue) : null;
+const rowChoice = report.recomputable ? makeRowChoice(byId("row-choice"), report, chooseRow) : null;
+const toolbar = makeToolbar(byId("toolbar"), report, state.budget, {
+  onMember: (member) => update({ member }),
+  onModel: (model) => update({ model, opened: new Set(), closed: new Set(), selected: graphs[model].root }),
+  onBudget: (budget) => update({ budget, opened: new Set(), closed: new Set() }),
+  onZoom: tree.zoomBy,
+  onFit: tree.fit,
+});
+
+function update(changes) {
+  Object.assign(state, changes);
+  render();
+}
+
+function select(node) {
+  update({ selected: node });
+}
+
+function toggle(node) {
+  const isOpen = state.scene.chosen.open.has(node);
+  (isOpen ? state.opened : state.closed).delete(node.id);
+  (isOpen ? state.closed : state.opened).add(node.id);
+  update({ selected: node });
+}
+
+function chooseRow(place) {
+  if (place === null) return update({ place: null, values: null, edited: false });
+  const values =
+    place < 0 ? typicalValues(report) : report.rows.columns.map((column) => (column.length ? column[place] : null));
+  return update({ place, values, edited: false });
+}
+
+function changeValue(column, value) {
+  const values = state.values ? [...state.values] : typicalValues(report);
+  values[column] = value;
+  update({ values, edited: true, place: state.place === null ? -1 : state.place });
+}
+
+function truthOfRow() {
+  const { truth } = report.rows;
+  return state.edited || state.place === null || state.place < 0 || !truth ? null : truth[state.place];
+}
+
+// What the engine says about the row, in the words of the drawing.
+function rowOf(found, encoded) {
+  const { arrivals, shares, numbers } = found.members[state.member];
+  const { output } = models[state.model];
+  const said = numbers.map((own) => {
+    const leaf = readLeaf(output, own);
+    if (output.kind === "classes") return leaf;
+    return leaf.map(({ mean }, target) => output.center[target] + output.scale[target] * mean);
+  });
+  const arrival = (node) => arrivals[node.layer][node.place];
+  const flow = ({ from, branch }) => arrival(from) * shares[from.layer][from.place][branch];
+  return {
+    arrival,
+    flow,
+    path: likeliestPath(graphs[state.model], arrival, flow),
+    answer: (leaf) => ({ predicted: said[leaf.place] }), // what a leaf says about this very row
+    shares: (node) => (node.kind === "leaf" ? null : shares[node.layer][node.place]),
+    truth: truthOfRow(),
+    values: state.values,
+    encoded,
+  };
+}
+
+function makeScene() {
+  const graph = graphs[state.model];
+  const member = models[state.model].members[state.member];
+  const encoded = state.values && report.recomputable ? encodeRow(report.columns, report.features, state.values) : null;
+  const found = encoded ? predict(models[state.model], encoded) : null;
+  const full = encoded && state.model ? predict(models[0], encoded) : null;
+  const row = found ? rowOf(found, encoded) : null;
+  const data = (node) => (member.nodes ? member.nodes[node.number] : null);
+  const { budget, opened, closed } = state;
+  const way = new Set(row ? row.path.map((step) => step.node) : []);
+  const wanted = (node) => way.has(node) || (row !== null && row.arrival(node) >= 0.1);
+  const chosen = chooseNodes(graph, (node) => (data(node) ? data(node).arrival : 1), {
+    budget,
+    opened,
+    closed,
+    wanted,
+  });
+  const said = member.nodes.filter(Boolean).map((node) => node.predicted[state.target]);
+  return {
+    report,
+    graph,
+    chosen,
+    data,
+    row,
+    found,
+    full,
+    names: names[state.model],
+    member: state.member,
+    target: report.task === "regression" ? state.target : 0,
+    range: [Math.min(...said), Math.max(...said)],
+    condition: (node) => member.conditions[node.number],
+    leafModel: (node) => member.leafModels[node.place],
+    flow: (link) => (member.flows ? member.flows[link.edge] : 1 / link.from.children.length),
+    selected: state.selected,
+  };
+}
+
+function render() {
+  const scene = makeScene();
+  state.scene = scene;
+  toolbar.show(state);
+  show(byId("certificate"), certificateParts(report, state.model));
+  announce(scene);
+  tree.draw(scene);
+  show(byId("node-details"), nodeDetails(scene, state.selected, { onRow: chooseRow, onToggle: toggle }));
+  if (!report.recomputable) return;
+  show(byId("prediction"), predictionParts(scene, scene.found, scene.full, select));
+  rowChoice.show(state.place, state.edited);
+  form.show(state.values || typicalValues(report));
+}
+
+// For readers who do not see the page: what changed, in one sentence.
+function announce({ found }) {
+  const size = state.model ? `Simplified to ${countText(models[state.model].nLeaves, "leaf", "leaves")}. ` : "";
+  const text = found ? `${size}${predictionText(report, found)}` : size;
+  if (byId("announcement").textContent !== text) show(byId("announcement"), text);
+}
+
+function renderCharts() {
+  const actions = {
+    onCell: (truth, predicted) =>
+      goToRows(
+        (place) => report.rows.truth[place] === truth && report.rows.predicted[place] === predicted,
+        `True ${report.outputs[truth]}, predicted ${report.outputs[predicted]}`,
+      ),
+    onRow: (place) => {
+      chooseRow(place);
+      byId("tree").scrollIntoView();
+    },
+  };
+  show(byId("charts"), chartCards(report, state.target, actions));
+}
+
+function goToRows(test, text) {
+  if (!rowChoice) return;
+  rowChoice.filter(test, text);
+  byId("tree").scrollIntoView();
+}
+
+function start() {
+  showSummary(report);
+  byId("theme").addEventListener("change", (event) => {
+    document.documentElement.dataset.theme = event.target.value;
+  });
+  byId("print").addEventListener("click", () => window.print());
+  if (report.task === "regression" && report.outputs.length > 1) {
+    show(
+      byId("target"),
+      report.outputs.map((name, place) => element("option", { value: place }, name)),
+    );
+    byId("target-choice").hidden = false;
+    byId("target").addEventListener("change", (event) => {
+      state.target = Number(event.target.value);
+      renderCharts();
+      render();
+    });
+  }
+  const isTree = graphs[0].isTree;
+  show(byId("tree-head"), isTree ? "The tree" : "The graph");
+  const shape = isTree ? "" : " Neighbouring decisions share children, so that ways part and meet again.";
+  show(
+    byId("tree-words"),
+    `Rows enter at the ${narrow ? "top" : "left"} and flow to the leaves; `,
+    `streams are as wide as the share of rows they carry.${shape}`,
+  );
+  show(
+    byId("keys"),
+    "Keys: arrows move from node to node, Enter shows a node, Space folds and unfolds, + − 0 zoom. ",
+    "Or drag, pinch, Ctrl and the wheel.",
+  );
+  byId("quality").hidden = !report.quality && !report.importances.length;
+  if (!report.recomputable) {
+    show(
+      byId("prediction"),
+      element(
+        "p",
+        {},
+        "Decisions or leaves of this model are code of their own, which a page cannot hold: ",
+        "rows cannot be computed here.",
+      ),
+    );
+    byId("values-card").hidden = true;
+  }
+  byId("tree-grid").classList.toggle("deep", report.models[0].layers.length > 5); // all of the width for the drawing
+  if (narrow) byId("values-card").open = false;
+  renderCharts();
+  render();
+  let width = byId("canvas").clientWidth;
+  new ResizeObserver(() => {
+    const now = byId("canvas").clientWidth;
+    if (!now || now === width) return; // 0 while the page is being closed
+    width = now;
+    render();
+  }).observe(byId("canvas"));
+}
+
+// For tests and for the curious: predictions from the console, such as tartree.predictRow(0).
+window.tartree = {
+  report,
+  predictValues: (values, model = 0) => {
+    const { probabilities, targets } = predict(models[model], encodeRow(report.columns, report.features, values));
+    return probabilities || targets;
+  },
+  predictRow: (place, model = 0) =>
+    window.tartree.predictValues(
+      report.rows.columns.map((column) => (column.length ? column[place] : null)),
+      model,
+    ),
+};
+
+start();

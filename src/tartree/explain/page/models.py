@@ -1,0 +1,152 @@
+"""A `TreeView` as the page's scripts read it: packed parameters to compute with, and what is said about each node."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tartree.explain.functions import FunctionView
+from tartree.explain.terms import LinearView
+from tartree.explain.view import ColumnView, ConditionView, FeatureView, LeafModelView, MemberView, NodeData, TreeView
+
+MOST_TERMS = 7  # of a condition or a leaf, listed on the page
+DIGITS = 5  # of what is shown; parameters are exact
+
+FloatArray = NDArray[np.float64]
+
+
+def plain_model(tree: TreeView) -> dict[str, Any]:
+    """Everything that is drawn and computed of one model."""
+    layers: list[list[list[int]]] = [[] for _ in range(tree.depth)]
+    for node in tree.nodes:
+        if node.children:
+            layers[node.layer].append([tree.nodes[child].index for child in node.children])
+    return {
+        "layers": layers,
+        "nLeaves": tree.n_leaves,
+        "selection": tree.selection,
+        "branching": tree.activation,
+        "output": {
+            "kind": tree.output.kind,
+            "nTargets": tree.output.n_targets,
+            "nNumbers": tree.output.n_numbers,
+            "center": tree.output.center.tolist(),
+            "scale": tree.output.scale.tolist(),
+            "floor": tree.output.floor,
+        },
+        "members": [_member(member, tree.recomputable) for member in tree.members],
+    }
+
+
+def plain_column(column: ColumnView) -> dict[str, Any]:
+    return {
+        "name": column.name,
+        "kind": column.kind,
+        "unit": column.unit,
+        "whole": column.whole,
+        "low": column.low,
+        "high": column.high,
+        "levels": list(column.levels),
+        "gaps": column.gaps,
+        "typical": column.typical,
+        "used": bool(column.features),
+    }
+
+
+def plain_feature(feature: FeatureView) -> dict[str, Any]:
+    return {
+        "column": feature.column,
+        "label": feature.label,
+        "kind": feature.kind,
+        "level": feature.level,
+        "fill": feature.fill,
+        "center": feature.center,
+        "scale": feature.scale,
+        "knots": list(feature.knots),
+        "heights": list(feature.heights),
+    }
+
+
+def pack(array: FloatArray) -> dict[str, str]:
+    """An array as base64 of little-endian numbers: single precision where that loses nothing, as for all weights."""
+    single = array.astype("<f4")
+    exact = bool(np.array_equal(single.astype(np.float64), array))
+    data = single if exact else array.astype("<f8")
+    return {"type": "f4" if exact else "f8", "data": base64.b64encode(data.tobytes()).decode("ascii")}
+
+
+def _member(member: MemberView, recomputable: bool) -> dict[str, Any]:
+    scaled = bool((member.logit_scales != 1).any())
+    computed: dict[str, Any] = {}
+    if recomputable:
+        computed = {
+            "decision": _function(member.decision),
+            "leaf": _function(member.leaf),
+            "scales": pack(member.logit_scales) if scaled else None,
+        }
+    return computed | {
+        "conditions": [None if condition is None else _condition(condition) for condition in member.conditions],
+        "leafModels": [_leaf_model(model) for model in member.leaf_models],
+        "nodes": None if member.nodes is None else [_node(node) for node in member.nodes],
+        "flows": None if member.flows is None else _rounded(member.flows),
+    }
+
+
+def _function(function: FunctionView) -> dict[str, Any]:
+    return {
+        "kind": function.kind,
+        "sizes": list(function.sizes),
+        "hidden": function.hidden,
+        "weights": [pack(weight) for weight in function.weights],
+        "biases": [pack(bias) for bias in function.biases],
+    }
+
+
+def _condition(condition: ConditionView) -> dict[str, Any]:
+    return {
+        "kind": condition.kind,
+        "functions": [_linear(function) for function in condition.functions],
+        "texts": list(condition.texts),
+    }
+
+
+def _leaf_model(model: LeafModelView) -> dict[str, Any]:
+    return {
+        "kind": model.kind,
+        "functions": [_linear(function) for function in model.functions],
+        "names": list(model.names),
+    }
+
+
+def _linear(function: LinearView) -> dict[str, Any]:
+    terms = function.terms[:MOST_TERMS]
+    return {
+        "method": function.method,
+        "nTerms": function.n_terms,
+        "bias": None if function.bias is None else _round(function.bias),
+        # feature, weight in original units, weight of the encoded feature, strength
+        "terms": [
+            [term.feature, _round(term.weight), _round(term.encoded_weight), _round(term.strength)] for term in terms
+        ],
+    }
+
+
+def _node(node: NodeData) -> dict[str, Any]:
+    said = {"arrival": _round(node.arrival), "rows": node.rows, "predicted": _rounded(node.predicted)}
+    for name, values in (("classes", node.classes), ("mean", node.target_mean), ("spread", node.target_spread)):
+        if values is not None:
+            said[name] = _rounded(values)
+    if node.typical_rows:
+        said["typical"] = list(node.typical_rows)
+    return said
+
+
+def _rounded(values: FloatArray) -> list[float]:
+    return [_round(value) for value in np.asarray(values, dtype=np.float64).ravel().tolist()]
+
+
+def _round(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")

@@ -1,0 +1,89 @@
+"""How good the predictions are on the rows of a report: a confusion matrix or residuals, and calibration."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+N_BINS = 10
+COVERAGE_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
+
+
+def classification_quality(probabilities: FloatArray, truth: NDArray[np.int64]) -> dict[str, Any]:
+    """Measures of predicted probabilities, (rows, classes), against numbers of classes, (rows,)."""
+    n_rows, n_classes = probabilities.shape
+    predicted = probabilities.argmax(axis=1)
+    matrix = np.zeros((n_classes, n_classes), dtype=np.int64)  # (true, predicted)
+    np.add.at(matrix, (truth, predicted), 1)
+    recall = np.diag(matrix) / np.maximum(matrix.sum(axis=1), 1)
+    present = matrix.sum(axis=1) > 0
+    own = np.maximum(probabilities[np.arange(n_rows), truth], 1e-15)
+    if n_classes == 2:
+        claimed, happened = probabilities[:, 1], truth == 1
+    else:
+        claimed, happened = probabilities.max(axis=1), predicted == truth
+    return {
+        "accuracy": float(np.trace(matrix) / n_rows),
+        "balancedAccuracy": float(recall[present].mean()),
+        "majority": float(matrix.sum(axis=1).max() / n_rows),
+        "logLoss": float(-np.log(own).mean()),
+        "matrix": matrix.tolist(),
+        "calibration": calibration_curve(claimed, happened),
+    }
+
+
+def calibration_curve(claimed: FloatArray, happened: NDArray[np.bool_]) -> list[dict[str, float]]:
+    """Bins of equal width: the mean probability that was predicted, and how often it came true.
+
+    Examples
+    --------
+    >>> calibration_curve(np.array([0.1, 0.1, 0.9]), np.array([False, True, True]))
+    [{'predicted': 0.1, 'observed': 0.5, 'rows': 2}, {'predicted': 0.9, 'observed': 1.0, 'rows': 1}]
+    """
+    place = np.minimum((claimed * N_BINS).astype(np.int64), N_BINS - 1)
+    curve = []
+    for here in range(N_BINS):
+        own = place == here
+        if own.any():
+            predicted, observed = float(claimed[own].mean()), float(happened[own].mean())
+            curve.append({"predicted": predicted, "observed": observed, "rows": int(own.sum())})
+    return curve
+
+
+def regression_quality(estimator: Any, X: Any, predicted: FloatArray, truth: FloatArray) -> list[dict[str, Any]]:
+    """For each target, measures of predicted against true values, both (rows, targets)."""
+    levels = [side for level in COVERAGE_LEVELS for side in ((1 - level) / 2, (1 + level) / 2)]
+    quantiles: FloatArray | None = None
+    if hasattr(estimator, "predict_quantiles"):
+        found = np.asarray(estimator.predict_quantiles(X, levels))
+        quantiles = found.reshape(len(truth), len(levels), -1)  # (rows, quantiles, targets)
+    measured = []
+    for target in range(truth.shape[1]):
+        error = predicted[:, target] - truth[:, target]
+        spread = truth[:, target] - truth[:, target].mean()
+        total = float(np.square(spread).sum())
+        measured.append(
+            {
+                "r2": float(1 - np.square(error).sum() / total) if total > 0 else None,
+                "meanError": float(np.abs(error).mean()),
+                "rootMeanSquare": float(np.sqrt(np.square(error).mean())),
+                "coverage": [] if quantiles is None else _coverage(quantiles[..., target], truth[:, target]),
+            }
+        )
+    return measured
+
+
+def _coverage(quantiles: FloatArray, truth: FloatArray) -> list[dict[str, float]]:
+    """How many true values lie within the predicted intervals of each level; `quantiles` is (rows, 2 levels)."""
+    return [
+        {
+            "predicted": level,
+            "observed": float(((quantiles[:, 2 * k] <= truth) & (truth <= quantiles[:, 2 * k + 1])).mean()),
+            "rows": len(truth),
+        }
+        for k, level in enumerate(COVERAGE_LEVELS)
+    ]

@@ -1,0 +1,177 @@
+"""`write_report`: what a page says about a fitted model, gathered as plain data and written as one HTML file."""
+
+from __future__ import annotations
+
+import numbers
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tartree import __version__
+from tartree.explain.importances import importances
+from tartree.explain.page.bundling import make_page
+from tartree.explain.page.models import plain_column, plain_feature, plain_model
+from tartree.explain.page.quality import classification_quality, regression_quality
+from tartree.explain.page.rows import choose_rows, plain_columns
+from tartree.explain.shrinking import check_shrinkable
+from tartree.explain.simplifying import simplification_path
+from tartree.explain.view import TreeView, view
+
+#: The most smaller models on a page, and the most leaves of the largest of them, where sizes are not given.
+MOST_SIZES, MOST_LEAVES = 5, 32
+
+
+def write_report(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    path: str | os.PathLike[str],
+    *,
+    rows: int = 1000,
+    title: str | None = None,
+    sizes: Sequence[int] | None = None,
+) -> None:
+    """Write a page about a fitted model: one HTML file that works offline, and computes predictions by itself.
+
+    Parameters
+    ----------
+    estimator : fitted TartClassifier or TartRegressor
+    X : table of shape (rows, columns)
+        Rows to measure the model on. Rows that it was not fitted to say how good it is; those of training flatter it.
+    y : array of shape (rows,) or (rows, targets), or None
+        What they really are; without, the page says nothing about errors.
+    path : path of the file
+    rows : int, default=1000
+        How many rows the page holds, to be looked at one by one. Measures are of all rows.
+    title : str, optional
+    sizes : sequence of int, optional
+        Numbers of leaves of the smaller models that a slider offers, each with its certificate. By default half of the
+        leaves, a quarter and so on. They take most of the time; an empty sequence leaves the slider out.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=2, epochs=5, random_state=0).fit(X, y)
+    >>> write_report(model, X, y, "iris.html")  # doctest: +SKIP
+    """
+    record = make_record(estimator, X, y, rows=rows, title=title, sizes=sizes)
+    Path(path).write_text(make_page(record["title"], record), encoding="utf-8")
+
+
+def make_record(
+    estimator: Any, X: Any, y: Any, *, rows: int = 1000, title: str | None = None, sizes: Sequence[int] | None = None
+) -> dict[str, Any]:
+    """All that a page shows, ready for JSON."""
+    if not isinstance(rows, numbers.Integral) or isinstance(rows, bool) or rows < 0:
+        raise ValueError(f"rows must be an integer of at least 0, however: {rows=}")
+    tree = view(estimator, X, y)
+    if not tree.n_rows:
+        raise ValueError("X must have at least one row to report on, however: it has none")
+    shown = choose_rows(tree.n_rows, int(rows))
+    predicted, quality, truth = _measure(estimator, tree, X, y)
+    return {
+        "title": title or _title(estimator, tree),
+        "version": __version__,
+        "estimator": type(estimator).__name__,
+        "task": tree.task,
+        "target": tree.target,
+        "outputs": list(tree.outputs),
+        "nRows": tree.n_rows,
+        "nParameters": int(estimator.n_parameters_),
+        "columns": [plain_column(column) for column in tree.columns],
+        "features": [plain_feature(feature) for feature in tree.features],
+        "recomputable": tree.recomputable,
+        "rows": {
+            "numbers": shown.tolist(),
+            "columns": plain_columns(X, tree.columns, shown),
+            "predicted": _short(predicted[shown]),
+            "truth": None if truth is None else _short(truth[shown]),
+        },
+        "quality": quality,
+        "importances": [float(f"{share:.4g}") for share in importances(estimator, X, y).tolist()],
+        "models": [plain_model(tree), *_smaller(estimator, X, y, tree, sizes)],
+    }
+
+
+def _title(estimator: Any, tree: TreeView) -> str:
+    if not tree.depth:
+        kind = "A model"
+    else:
+        kind = "tree" if all(len(node.parents) <= 1 for node in tree.nodes) else "graph"
+        kind = f"{kind.capitalize()}s" if len(tree.members) > 1 else f"A {kind}"
+    if getattr(estimator, "target_name_", None):
+        return f"{kind} for {tree.target}"
+    return f"{kind} of {tree.n_leaves} {'leaf' if tree.n_leaves == 1 else 'leaves'}"
+
+
+def _measure(
+    estimator: Any, tree: TreeView, X: Any, y: Any
+) -> tuple[NDArray[Any], dict[str, Any] | list[dict[str, Any]] | None, NDArray[Any] | None]:
+    """What is predicted for each row, how good that is, and the truth: classes by number, values as (rows, targets)."""
+    if tree.task == "classification":
+        probabilities = estimator.predict_proba(X)
+        predicted = probabilities.argmax(axis=1)
+        if y is None:
+            return predicted, None, None
+        number = {label: place for place, label in enumerate(tree.labels)}
+        codes = np.array([number[label] for label in np.asarray(y).ravel().tolist()], dtype=np.int64)
+        return predicted, classification_quality(probabilities, codes), codes
+    values = np.asarray(estimator.predict(X), dtype=np.float64).reshape(tree.n_rows, -1)
+    if y is None:
+        return values, None, None
+    truth = np.asarray(y, dtype=np.float64).reshape(tree.n_rows, -1)
+    return values, regression_quality(estimator, X, values, truth), truth
+
+
+def _smaller(estimator: Any, X: Any, y: Any, tree: TreeView, sizes: Sequence[int] | None) -> Iterator[dict[str, Any]]:
+    """Smaller models with their certificates, the largest first; none where the model cannot be made smaller."""
+    if sizes is None:
+        sizes = usual_sizes(tree.n_leaves) if is_shrinkable(estimator) else ()
+    wanted = sorted({int(size) for size in sizes if size < tree.n_leaves}, reverse=True)
+    for smaller in simplification_path(estimator, X, wanted) if wanted else ():
+        found = smaller.certificate_
+        # Changes of values are in standard deviations of the training target; those of a single one can have its units.
+        unit = float(tree.output.scale[0]) if tree.task == "regression" and tree.output.n_targets == 1 else 1.0
+        says_nothing = tree.task == "classification" and found.bound >= 1
+        yield plain_model(view(smaller, X, y)) | {
+            "certificate": {
+                "measured": found.measured * unit,
+                "bound": None if says_nothing else found.bound * unit,
+                "score": None if y is None else float(smaller.score(X, y)),
+            }
+        }
+
+
+def is_shrinkable(estimator: Any) -> bool:
+    """Whether a model can be simplified: its decisions and leaves are the library's own, one a node."""
+    try:
+        check_shrinkable(estimator.tree_)
+    except ValueError:
+        return False
+    return True
+
+
+def usual_sizes(n_leaves: int) -> list[int]:
+    """Numbers of leaves to simplify to: halves, down to two; one if there are but two.
+
+    Examples
+    --------
+    >>> usual_sizes(16), usual_sizes(256), usual_sizes(2), usual_sizes(1)
+    ([8, 4, 2], [32, 16, 8, 4, 2], [1], [])
+    """
+    if n_leaves <= 2:
+        return list(range(1, n_leaves))
+    halves = [n_leaves >> k for k in range(1, n_leaves.bit_length()) if n_leaves >> k >= 2]
+    return [size for size in halves if size <= MOST_LEAVES][-MOST_SIZES:]
+
+
+def _short(values: NDArray[Any]) -> list[Any]:
+    """Whole numbers as they are, others with seven digits."""
+    plain: list[Any] = values.tolist()
+    return plain if values.dtype.kind in "iu" else [[float(f"{value:.7g}") for value in row] for row in plain]

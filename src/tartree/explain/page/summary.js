@@ -1,0 +1,110 @@
+// The head of the page: what the model is, and how well it does on the rows of the report.
+
+import { byId, element, show } from "./elements.js";
+import { countText, numberText, shareText } from "./numbers.js";
+
+const DECISIONS = { uniform: "even", linear: "linear", perceptron: "network" };
+const LEAVES = { constant: "constant", linear: "linear", perceptron: "network" };
+
+/** Fill the summary, the subtitle and the foot. */
+export function showSummary(report) {
+  const used = report.columns.filter((column) => column.used).length;
+  const what =
+    report.task === "classification"
+      ? `tells ${countText(report.outputs.length, "class", "classes")} apart`
+      : `predicts ${report.outputs.join(", ")}`;
+  show(
+    byId("subtitle"),
+    `${report.estimator} · ${what} · ${countText(report.nRows, "row")}, ${countText(used, "column")} read`,
+  );
+  show(byId("summary-words"), summaryWords(report));
+  show(
+    byId("summary-tiles"),
+    tiles(report).map(([name, value, more]) =>
+      element(
+        "div",
+        { class: "tile" },
+        element("dt", {}, name),
+        element("dd", {}, value, more ? element("small", {}, more) : null),
+      ),
+    ),
+  );
+  const note =
+    "Measured on the rows given to this report. If the model learnt from these rows, expect less on new ones.";
+  show(
+    byId("summary-note"),
+    report.quality ? note : "The report was made without the true values, so it says nothing about errors.",
+  );
+  show(
+    byId("foot"),
+    `Made with tartree ${report.version}. Everything on this page is in this one file, `,
+    `${countText(report.rows.numbers.length, "row")} of the data included; nothing is sent anywhere.`,
+  );
+}
+
+function summaryWords(report) {
+  const [model] = report.models;
+  const [member] = model.members;
+  const nDecisions = model.layers.flat().filter((children) => children.length > 1).length;
+  if (!nDecisions) return singleLeafWords(model, LEAVES[member.leaf?.kind] || "own");
+  const shared = model.layers.some((layer) => new Set(layer.flat()).size < layer.flat().length);
+  const each =
+    model.members.length > 1
+      ? `${model.members.length} ${shared ? "graphs" : "trees"}, each with`
+      : `One ${shared ? "graph, whose branches meet again," : "tree"} with`;
+  const decisionKind = member.decision ? DECISIONS[member.decision.kind] : "own";
+  const leafKind = member.leaf ? LEAVES[member.leaf.kind] : "own";
+  const leaves = countText(model.nLeaves, `${leafKind} leaf`, `${leafKind} leaves`);
+  const size = `${each} ${countText(nDecisions, `${decisionKind} decision`)} and ${leaves}.`;
+  const mixed =
+    model.selection === "single"
+      ? "The leaf in which a row arrives most surely answers alone."
+      : "All leaves answer, each with the weight of the row's arrival.";
+  const mean = model.members.length > 1 ? " The prediction is the mean over the trees." : "";
+  return `${size} ${mixed}${mean}`;
+}
+
+function singleLeafWords(model, kind) {
+  const each =
+    model.members.length > 1 ? `${model.members.length} models without decisions: in each, ` : "No decisions: ";
+  return `${each}${countText(model.nLeaves, `${kind} leaf`, `${kind} leaves`)} for every row.`;
+}
+
+function tiles(report) {
+  const size = [
+    [
+      "Leaves",
+      report.models[0].nLeaves.toLocaleString("en-US"),
+      report.models[0].members.length > 1
+        ? `in each of ${report.models[0].members.length} trees`
+        : countText(report.models[0].layers.length, "layer of decisions", "layers of decisions"),
+    ],
+    [
+      "Rows",
+      report.nRows.toLocaleString("en-US"),
+      report.rows.numbers.length < report.nRows
+        ? `${report.rows.numbers.length.toLocaleString("en-US")} of them on this page`
+        : "all on this page",
+    ],
+    ["Trained numbers", report.nParameters.toLocaleString("en-US"), ""],
+  ];
+  if (!report.quality) return size;
+  if (report.task === "classification") {
+    const { accuracy, balancedAccuracy, majority, logLoss } = report.quality;
+    return [
+      ["Accuracy", shareText(accuracy), `the most frequent class alone: ${shareText(majority)}`],
+      ["Balanced accuracy", shareText(balancedAccuracy), "mean over the classes"],
+      ["Log loss", numberText(logLoss), "0 is best"],
+      ...size,
+    ];
+  }
+  const scores = report.quality.map(({ r2 }) => (r2 === null ? "–" : r2.toFixed(3))).join(" · ");
+  const errors = report.quality.map(({ meanError }) => numberText(meanError)).join(" · ");
+  const squares = report.quality.map(({ rootMeanSquare }) => numberText(rootMeanSquare)).join(" · ");
+  return [
+    ["R²", scores, "1 is best, 0 the mean"],
+    ["Mean absolute error", errors, ""],
+    ["Root mean square error", squares, ""],
+    ...size,
+  ];
+}

@@ -1,0 +1,98 @@
+// What nodes and terms are called.
+
+import { middleValue } from "./encoding.js";
+import { numberText, shareText, signedText, valueText } from "./numbers.js";
+
+const BRANCHES = ["upper", "lower"];
+
+/** Names of nodes: decisions and leaves are counted separately, from 1, layer by layer. */
+export function nameNodes(graph) {
+  const names = new Map();
+  const counts = { decision: 0, leaf: 0, joint: 0 };
+  const nouns = { decision: "Decision", leaf: "Leaf", joint: "Joint" };
+  graph.nodes.forEach((node) => {
+    if (node.kind === "leaf") names.set(node, `Leaf ${node.place + 1}`);
+    else names.set(node, `${nouns[node.kind]} ${(counts[node.kind] += 1)}`);
+  });
+  return names;
+}
+
+/** What a branch is called: upper and lower, or a number. */
+export function branchName(branch, nBranches) {
+  return nBranches === 2 ? `${BRANCHES[branch]} branch` : `branch ${branch + 1}`;
+}
+
+/** A feature of a term in a few words: "age above 52.1", "sex = f". */
+export function termLabel(report, feature) {
+  const own = report.features[feature];
+  if (own.kind !== "value") return own.label;
+  return `${own.label} > ${valueText(report.columns[own.column], roundedMiddle(report, own))}`;
+}
+
+function roundedMiddle(report, feature) {
+  const middle = middleValue(feature);
+  return report.columns[feature.column].unit === "date" ? Math.round(middle / 86400) * 86400 : middle;
+}
+
+/** How much one unit of a feature adds to a sum, in words. */
+export function weightText(report, feature, weight) {
+  const own = report.features[feature];
+  const column = report.columns[own.column];
+  if (own.kind !== "value") return signedText(weight);
+  if (own.knots.length) return `${signedText(weight)} per normal rank`;
+  const units = { number: "unit", duration: "second", time: "hour" };
+  return `${signedText(weight)} per ${units[column.unit] || "day"}`;
+}
+
+/** The one or two strongest features of a decision, as a title. */
+export function decisionTitle(report, condition) {
+  return decisionWords(report, condition).join(", ");
+}
+
+/** The same, one feature each. */
+export function decisionWords(report, condition) {
+  if (!condition || condition.kind === "pass") return ["passes on"];
+  if (condition.kind === "even") return ["even split"];
+  const strongest = new Map();
+  for (const { terms } of condition.functions) {
+    for (const [feature, , , strength] of terms) {
+      strongest.set(feature, Math.max(strength, strongest.get(feature) || 0));
+    }
+  }
+  const ordered = [...strongest].sort((a, b) => b[1] - a[1]);
+  if (!ordered.length) return [condition.kind === "gradient" ? "a network" : "the same for all"];
+  const names = ordered.filter(([, strength]) => strength >= 0.6 * ordered[0][1]).slice(0, 2);
+  return names.map(([feature]) => report.features[feature].label);
+}
+
+/** What a leaf or a part of the tree says, as [the likeliest class, its share], or [the value]. */
+export function answerWords(report, data, target = 0) {
+  if (!data) return [""];
+  if (report.task === "regression") return [numberText(data.predicted[target])];
+  const best = data.predicted.indexOf(Math.max(...data.predicted));
+  return [report.outputs[best], shareText(data.predicted[best])];
+}
+
+const FONT = '"Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif';
+let pen = null;
+
+/** The width of a text in pixels, for letters of the given size and weight. */
+export function textWidth(text, size, weight) {
+  pen = pen || document.createElement("canvas").getContext("2d");
+  pen.font = `${weight} ${size}px system-ui, ${FONT}`;
+  return pen.measureText(text).width;
+}
+
+/** Text cut to fit into so many pixels. */
+export function fitText(text, pixels, size, weight) {
+  if (textWidth(text, size, weight) <= pixels) return text;
+  const letters = [...text];
+  let few = 0;
+  let many = letters.length;
+  while (many - few > 1) {
+    const middle = (few + many) >> 1;
+    if (textWidth(`${letters.slice(0, middle).join("")}…`, size, weight) <= pixels) few = middle;
+    else many = middle;
+  }
+  return `${letters.slice(0, few).join("").trimEnd()}…`;
+}

@@ -1,0 +1,24 @@
+"""Pictures of fitted trees, with matplotlib (extra `plot`). They read a `TreeView`, never torch modules."""
+
+try:
+    import matplotlib as _matplotlib  # noqa: F401
+except ImportError as error:
+    raise ImportError("pictures need matplotlib, however: it is not installed; pip install 'tartree[plot]'") from error
+
+from tartree.explain.plots.conditions import plot_condition
+from tartree.explain.plots.contributions import plot_contributions, plot_importances
+from tartree.explain.plots.leaves import plot_leaves
+from tartree.explain.plots.matrices import plot_assignment, plot_transition_matrices
+from tartree.explain.plots.training import plot_history
+from tartree.explain.plots.tree import plot_tree
+
+__all__ = [
+    "plot_assignment",
+    "plot_condition",
+    "plot_contributions",
+    "plot_history",
+    "plot_importances",
+    "plot_leaves",
+    "plot_transition_matrices",
+    "plot_tree",
+]

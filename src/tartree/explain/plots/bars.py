@@ -1,0 +1,192 @@
+"""Conditions and leaf models as bars: which features push a row to which side, and how hard. No drawing here.
+
+The length of a bar is what one standard deviation of its feature changes: a strength that compares between features.
+For one row it is what the row's own value changes, compared with the mean of training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tartree.explain.plots.style import LESS, MORE, branch_colours, class_colours
+from tartree.explain.terms import LinearView, number
+from tartree.explain.view import FeatureView, MemberView, TreeView
+
+FloatArray = NDArray[np.float64]
+MOST_PARTS = 6  # bars side by side for one feature; with more classes, the strongest alone
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One feature: what it is called, where its push turns (" > 19.4"), and signed lengths with their colours.
+
+    A row above the turning point is pushed to the side the bar points to, a row below it to the other. For one row,
+    `turn` is its value (" = 21.3"), and the bar points to where that value pushes.
+    """
+
+    feature: int
+    label: str
+    turn: str
+    parts: tuple[tuple[float, str], ...]
+
+    @property
+    def reach(self) -> float:
+        """The longest part."""
+        return max(abs(length) for length, _ in self.parts)
+
+
+@dataclass(frozen=True)
+class Bars:
+    """The strongest features of a function, and what its two directions mean: (name, colour), or None."""
+
+    bars: tuple[Bar, ...]
+    left: tuple[str, str] | None
+    right: tuple[str, str] | None
+    n_features: int  # with a strength at all
+
+    @property
+    def reach(self) -> float:
+        """The longest bar, 0 where there is none."""
+        return max((bar.reach for bar in self.bars), default=0.0)
+
+
+def feature_value(tree: TreeView, feature: FeatureView, encoded: float) -> str:
+    """An encoded value in the units of its column, as short text; indicators say yes or no."""
+    if feature.kind != "value":
+        return "yes" if encoded > 0.5 else "no"
+    value = (
+        float(np.interp(encoded, feature.heights, feature.knots))
+        if feature.knots
+        else feature.center + feature.scale * encoded
+    )
+    unit = tree.columns[feature.column].unit
+    if unit in ("date", "datetime", "datetime[UTC]"):
+        return str(np.datetime64(round(value), "s"))[: 10 if unit == "date" else 16].replace("T", " ")
+    if unit == "time":
+        return str(np.datetime64(round(value), "s"))[11:16]
+    return f"{_short(value)} s" if unit == "duration" else _short(value)
+
+
+def _short(value: float) -> str:
+    return number(float(f"{value:.3g}"))
+
+
+def turning_point(tree: TreeView, feature: FeatureView) -> str:
+    """Where a feature's push turns, the mean of training, as " > 19.4"; nothing for yes and no."""
+    return f" > {feature_value(tree, feature, 0.0)}" if feature.kind == "value" else ""
+
+
+def condition_bars(
+    tree: TreeView, number: int, *, member: int = 0, max_terms: int = 3, row: TreeView | None = None
+) -> Bars:
+    """The strongest features of a node that decides. With two children, the bars point to the child they favour."""
+    effects = condition_effects(tree, tree.members[member], number)
+    if len(effects) == 1:  # above 0 favours the first child, which stands on the left
+        colours = branch_colours(2)
+        sides = (("left", colours[0]), ("right", colours[1]))
+        return _bars(tree, -effects, [(colours[0], colours[1])], max_terms, row, *sides)
+    names = [f"node {child}" for child in tree.nodes[number].children]
+    return _bars(tree, effects, [(c, c) for c in branch_colours(len(effects))], max_terms, row, names=names)
+
+
+def leaf_bars(
+    tree: TreeView,
+    number: int,
+    *,
+    member: int = 0,
+    output: int = 0,
+    max_terms: int = 3,
+    row: TreeView | None = None,
+) -> Bars:
+    """The strongest features of a leaf's own model; no bars where it is constant."""
+    effects = leaf_effects(tree, tree.members[member], number)
+    if tree.task == "regression":
+        sides = (("lower", LESS), ("higher", MORE))
+        return _bars(tree, effects[output : output + 1], [(LESS, MORE)], max_terms, row, *sides)
+    colours = output_colours(tree, member)
+    if len(tree.outputs) == 2:
+        first, second = zip(tree.outputs, colours, strict=True)
+        return _bars(tree, effects, [(colours[0], colours[1])], max_terms, row, first, second)
+    return _bars(tree, effects, [(c, c) for c in colours], max_terms, row, names=tree.outputs)
+
+
+def output_colours(tree: TreeView, member: int = 0) -> list[str]:
+    """A colour for each class; the most frequent have their own."""
+    nodes = tree.members[member].nodes
+    if nodes is None:
+        return class_colours(np.ones(len(tree.outputs)))
+    return class_colours(nodes[0].predicted if nodes[0].classes is None else nodes[0].classes)
+
+
+def condition_effects(tree: TreeView, member: MemberView, number: int) -> FloatArray:
+    """Signed strengths of a node's condition, (functions, features); several are taken less their mean."""
+    node, condition = tree.nodes[number], member.conditions[number]
+    logits = list(node.logits)
+    if condition is None or not condition.functions:
+        return np.zeros((1 if len(node.children) == 2 else len(node.children), len(tree.features)))
+    if member.decision.kind == "linear":
+        effects = member.decision.weights[0][logits] * _spread(tree)
+    else:
+        effects = _effects(tree, condition.functions)
+    scaled: FloatArray = effects * member.logit_scales[logits, None]
+    return scaled - scaled.mean(axis=0) if len(logits) > 1 else scaled
+
+
+def leaf_effects(tree: TreeView, member: MemberView, number: int) -> FloatArray:
+    """Signed strengths of a leaf's functions, (functions, features), as `LeafModelView` counts them."""
+    leaf = tree.nodes[number].leaf
+    if leaf is None:
+        raise ValueError(f"a leaf is required, however: node {number} decides")
+    if member.leaf.kind != "linear":
+        return _effects(tree, member.leaf_models[leaf].functions)
+    every = member.leaf.weights[0].reshape(tree.n_leaves, tree.output.n_numbers, -1)
+    own: FloatArray = every[leaf, : tree.output.n_targets] * _spread(tree)
+    if tree.task == "regression":
+        return own * tree.output.scale[:, None]
+    return own[1:] - own[:1] if len(own) == 2 else own - own.mean(axis=0)
+
+
+def _spread(tree: TreeView) -> FloatArray:
+    return np.array([feature.spread for feature in tree.features])
+
+
+def _effects(tree: TreeView, functions: tuple[LinearView, ...]) -> FloatArray:
+    effects = np.zeros((len(functions), len(tree.features)))
+    for own, function in zip(effects, functions, strict=True):
+        for term in function.terms:
+            own[term.feature] = np.copysign(term.strength, term.encoded_weight)
+    return effects
+
+
+def _bars(
+    tree: TreeView,
+    effects: FloatArray,
+    colours: list[tuple[str, str]],
+    max_terms: int,
+    row: TreeView | None,
+    left: tuple[str, str] | None = None,
+    right: tuple[str, str] | None = None,
+    names: Sequence[str] = (),
+) -> Bars:
+    """Bars from (functions, features); `colours` of a function are those of its negative and positive side."""
+    if row is not None:
+        spread, own = _spread(tree), np.array([feature.mean for feature in row.features])
+        effects = np.divide(effects * own, spread, out=np.zeros_like(effects), where=spread > 0)
+    strength = np.abs(effects).max(axis=0, initial=0.0)
+    order = [int(k) for k in np.argsort(-strength, kind="stable") if strength[k] > 0]
+    bars = []
+    for k in order[:max_terms]:
+        parts = [(float(own[k]), pair[int(own[k] > 0)]) for own, pair in zip(effects, colours, strict=True)]
+        feature = tree.features[k]
+        said = turning_point(tree, feature)
+        if row is not None:
+            said = f" = {feature_value(tree, feature, row.features[k].mean)}" if feature.kind == "value" else ""
+        if len(parts) > MOST_PARTS:  # the strongest alone, by its name
+            strongest = int(np.abs(effects[:, k]).argmax())
+            parts, said = [parts[strongest]], f"{said} → {names[strongest]}"
+        bars.append(Bar(k, feature.label, said, tuple(parts)))
+    return Bars(tuple(bars), left, right, len(order))

@@ -1,0 +1,215 @@
+"""What columns contribute: to the prediction for one row, as a waterfall, and to the model as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tartree.explain.importances import importances
+from tartree.explain.plots.scene import one_row
+from tartree.explain.plots.style import (
+    INK,
+    LESS,
+    LINE,
+    MORE,
+    MOST_NAME,
+    QUIET,
+    axes_for,
+    fit,
+    plain,
+    styled,
+    text_width,
+)
+from tartree.explain.rows import Explanation, RowExplanation, explain_rows
+from tartree.explain.terms import number as said
+
+
+@styled
+def plot_contributions(
+    source: Any,
+    X: Any = None,
+    *,
+    row: int = 0,
+    background: Any = None,
+    output: int | None = None,
+    max_columns: int = 10,
+    ax: Any = None,
+) -> Any:
+    """Draw what each column contributes to the prediction for one row: bars from the reference row's prediction to it.
+
+    Parameters
+    ----------
+    source : RowExplanation, Explanation or fitted estimator
+    X : table, optional
+        With an estimator only.
+    row : int, default=0
+        Number of the row in X, or in the explanation of several.
+    background : table, optional
+        Rows whose mean is the reference, with an estimator only; X by default.
+    output : int, optional
+        Which class or target; the most probable class, or the first target, by default.
+    max_columns : int, default=10
+        Columns with a bar of their own; the others share one.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    own = _explained(source, X, row, background)
+    if output is None:
+        output = int(own.prediction.argmax()) if own.label is not None else 0
+    if not 0 <= output < len(own.outputs):
+        raise ValueError(f"output must be from 0 to {len(own.outputs) - 1}, however: {output=}")
+    if max_columns < 1:
+        raise ValueError(f"max_columns must be at least 1, however: {max_columns=}")
+    parts, labels = _steps(own, output, max_columns)
+    ends = float(own.base[output]) + np.cumsum(parts)
+    starts = ends - parts
+    ax = axes_for(ax, 7.6, 0.3 * (len(parts) + 2) + 1.15)
+    _waterfall(ax, starts, ends)
+    base, prediction = float(own.base[output]), float(own.prediction[output])
+    rows = len(parts) + 2
+    labels = ["reference row", *labels, "this row"]
+    ax.set_yticks(range(rows), labels)
+    ax.set_ylim(rows - 0.4, -0.6)
+    for y, value in ((0, base), (rows - 1, prediction)):
+        ax.plot([value, value], [y - 0.36, y + 0.36], color=INK, linewidth=3, solid_capstyle="butt")
+        ax.annotate(_value(value), (value, y), (6, 0), textcoords="offset points", va="center", weight="bold", size=9)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    name = fit(plain(own.outputs[output]), 200, 12, "bold")
+    if own.label is None:
+        ax.set_title(f"{name}: {_value(prediction)}")
+        ax.set_xlabel(fit(own.outputs[output], 200, 10), color=QUIET)
+    else:
+        ax.set_title(f"{name}: {prediction:.1%}")
+        ax.set_xlabel(f"probability of {fit(own.outputs[output], 200, 10)}", color=QUIET)
+    return ax
+
+
+def _explained(source: Any, X: Any, row: int, background: Any) -> RowExplanation:
+    if isinstance(source, RowExplanation | Explanation):
+        if X is not None or background is not None:
+            raise ValueError("X and background must be left out with an explanation, which has its rows")
+        return source if isinstance(source, RowExplanation) else source[row]
+    if X is None:
+        raise ValueError("X must be given with an estimator, however: X=None")
+    return explain_rows(source, one_row(X, row), background=X if background is None else background)[0]
+
+
+def _steps(own: RowExplanation, output: int, max_columns: int) -> tuple[NDArray[np.float64], list[str]]:
+    """Contributions in the order they are drawn, with their labels: the small ones as one, then the strongest first."""
+    every = own.contributions[:, output]
+    order = np.argsort(-np.abs(every), kind="stable")
+    order = order[every[order] != 0]
+    shown = order if len(order) <= max_columns + 1 else order[:max_columns]
+    rest = order[len(shown) :]
+    labels = []
+    for k in shown:
+        value = own.values[own.columns[k]]
+        text = said(float(f"{value:.4g}")) if isinstance(value, float | np.floating) else plain(value)
+        keep = f" = {fit(text, 90, 9)}"
+        labels.append(fit(own.columns[k], MOST_NAME, 9, keep=keep))
+    parts = every[shown]
+    if len(rest):
+        parts = np.concatenate([[every[rest].sum()], parts])
+        labels.insert(0, f"{len(rest)} other columns")
+    return parts, labels
+
+
+def _waterfall(ax: Any, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> None:
+    """Bars from start to end, a thin line from each end to the next start, and the change beside each bar."""
+    if not len(starts):
+        return
+    low, high = float(np.minimum(starts, ends).min()), float(np.maximum(starts, ends).max())
+    for k, (start, end) in enumerate(zip(starts, ends, strict=True), start=1):
+        bar = ax.barh(k, end - start, left=start, height=0.62, color=MORE if end >= start else LESS)
+        bar[0].set_gid(f"part {k - 1}")
+        ax.plot([start, start], [k - 1 + 0.31, k - 0.31], color=LINE, linewidth=0.8, zorder=0)
+        style = {"textcoords": "offset points", "va": "center", "size": 8.5, "color": MORE if end >= start else LESS}
+        right = max(start, end)
+        ax.annotate(_signed(end - start), (right, k), (5, 0), **style)
+    ax.plot([ends[-1]] * 2, [len(ends) + 0.31, len(ends) + 0.69], color=LINE, linewidth=0.8, zorder=0)
+    span = (high - low) or 1.0
+    room = text_width("+0.0000", 9, "bold") / (72 * 4.2)  # of the width of the axes, beside the longest bar
+    ax.set_xlim(low - 0.04 * span, high + (0.04 + 1.3 * room) * span)
+
+
+def _value(value: float) -> str:
+    return said(float(f"{value:.3g}"))
+
+
+def _signed(value: float) -> str:
+    text = said(float(f"{abs(value):.2g}"))
+    return f"{'-' if value < 0 else '+'}{text}"
+
+
+@styled
+def plot_importances(
+    source: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    names: Sequence[str] | None = None,
+    max_features: int = 20,
+    ax: Any = None,
+) -> Any:
+    """Draw feature importances as bars, the largest first.
+
+    Parameters
+    ----------
+    source : fitted estimator, mapping of names to numbers, or array of shape (features,)
+        An estimator with X is asked by `tartree.explain.importances`; without X, for its ``feature_importances_``.
+    X, y : table and targets, optional
+        With an estimator only.
+    names : sequence of str, optional
+        Of the features; those of the estimator, or x0, x1, ..., by default.
+    max_features : int, default=20
+        Features with a bar; the others are counted.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    if isinstance(source, Mapping):
+        names, source = list(source), np.array(list(source.values()))
+    elif not isinstance(source, np.ndarray | Sequence):
+        names = getattr(source, "feature_names_in_", None) if names is None else names
+        if X is not None:
+            source = importances(source, X, y)
+        elif hasattr(source, "feature_importances_"):
+            source = source.feature_importances_
+        else:
+            raise ValueError(
+                f"X must be given with an estimator that has no feature_importances_, however: {type(source).__name__}"
+            )
+    values = np.asarray(source, dtype=np.float64)
+    if values.ndim != 1 or not len(values) or (names is not None and len(names) != len(values)):
+        raise ValueError(
+            "importances must be one number a feature, with as many names, however: "
+            f"shape {values.shape}, {'no' if names is None else len(names)} names"
+        )
+    said_names = [f"x{k}" for k in range(len(values))] if names is None else [str(name) for name in names]
+    order = np.argsort(-values, kind="stable")
+    shown = order if len(order) <= max_features + 1 else order[:max_features]
+    rest = order[len(shown) :]
+    lengths = [float(values[k]) for k in shown]
+    ax = axes_for(ax, 6.4, 0.26 * len(lengths) + 1.0)
+    ax.barh(range(len(lengths)), lengths, height=0.66, color=MORE)
+    for k, length in enumerate(lengths):
+        style = {"textcoords": "offset points", "va": "center", "size": 8.5, "color": QUIET}
+        ax.annotate(f"{length:.3f}", (max(length, 0.0), k), (4, 0), **style)
+    ax.set_yticks(range(len(shown)), [fit(said_names[k], MOST_NAME, 9) for k in shown])
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_xlim(min([0.0, *lengths]), max([0.0, *lengths]) * 1.14 or 1.0)
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    others = f"; {len(rest)} other features: {values[rest].sum():.3f} together" if len(rest) else ""
+    ax.set_xlabel(f"importance{others}", color=QUIET)
+    ax.set_title("Feature importances")
+    return ax

@@ -1,0 +1,190 @@
+"""What all pictures share: colours, text that fits its place, and the figure to draw on.
+
+Pictures keep their own light background, so that they can be read on a dark page too. Colours come from sets that
+colour-blind readers can tell apart, and no two meanings share one: classes, branches, and numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.backends.backend_agg import RendererAgg
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
+from matplotlib.font_manager import FontProperties
+from numpy.typing import NDArray
+
+PAGE, CARD, TRACK, LINE, QUIET, INK = "#ffffff", "#f8fafc", "#e4e8ed", "#cbd2d9", "#52606d", "#1f2933"
+BRANCHES = ("#00806a", "#8a5fa8", "#966a10", "#4d6a8a", "#b0305c", "#5f7a1f")
+CLASSES = ("#2b7bba", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5230")
+OTHER = "#9aa5b1"  # classes beyond those
+LESS, MORE = "#b35806", "#2166ac"  # what pulls a number down, and what pushes it up
+MASS = LinearSegmentedColormap.from_list("tartree-mass", ["#f3f8fd", "#c6dbef", "#4292c6", "#08306b"])
+MOST_NAME = 190.0  # points of a feature's name beside a bar
+STYLE = {
+    "figure.facecolor": PAGE,
+    "savefig.facecolor": "auto",
+    "axes.facecolor": PAGE,
+    "axes.edgecolor": LINE,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.grid": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+    "axes.titlesize": 12,
+    "axes.labelsize": 10,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "legend.labelcolor": INK,
+    "text.color": INK,
+    "text.usetex": False,
+    "text.parse_math": False,  # a column may be called "$"
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "lines.linewidth": 1.5,
+    "patch.linewidth": 0,
+    "hatch.linewidth": 0.6,
+}
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def styled(function: Callable[P, R]) -> Callable[P, R]:
+    """Draw in the style of this module, whatever style is set outside; fonts stay the user's."""
+
+    @functools.wraps(function)
+    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+        with mpl.rc_context(STYLE):
+            return function(*args, **kwargs)
+
+    return inside
+
+
+def axes_for(ax: Any, width: float, height: float) -> Any:
+    """The axes given, on a light background, or those of a new figure of so many inches."""
+    if ax is None:
+        figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
+        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+        return ax
+    ax.figure.set_facecolor(PAGE)
+    ax.set_facecolor(PAGE)
+    ax.tick_params(color=QUIET, labelcolor=INK)
+    ax.xaxis.label.set_color(INK)
+    ax.yaxis.label.set_color(INK)
+    ax.spines[:].set_color(LINE)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def points_of(ax: Any) -> tuple[float, float]:
+    """Width and height of axes in points."""
+    extent = ax.get_window_extent()
+    return 72 * extent.width / ax.figure.dpi, 72 * extent.height / ax.figure.dpi
+
+
+def class_colours(shares: NDArray[np.float64]) -> list[str]:
+    """A colour for each class, by its share of the rows; beyond seven classes, the rarest are grey."""
+    n_classes = len(shares)
+    if n_classes <= len(CLASSES):
+        return list(CLASSES[:n_classes])
+    frequent = sorted(np.argsort(-shares, kind="stable")[: len(CLASSES)])
+    colour = dict(zip(frequent, CLASSES, strict=True))
+    return [colour.get(k, OTHER) for k in range(n_classes)]
+
+
+def branch_colours(n_children: int) -> list[str]:
+    """A colour for each branch of a node."""
+    return [BRANCHES[k % len(BRANCHES)] for k in range(n_children)]
+
+
+def ink_on(colour: Any) -> str:
+    """White on a colour where it has the contrast that bold text needs, 3 to 1, dark otherwise."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return PAGE if 1.05 / (luminance + 0.05) >= 3 else INK
+
+
+def percent(share: float) -> str:
+    """A share as text, honest at its ends: "<1%" is not "0%", ">99%" is not "100%"."""
+    if 0 < share < 0.005:
+        return "<1%"
+    if 0.995 <= share < 1 - 1e-9:
+        return ">99%"
+    return f"{share:.0%}"
+
+
+def plain(text: Any) -> str:
+    """One line of text without control characters."""
+    return re.sub(r"[\s\x00-\x1f\x7f]+", " ", str(text)).strip()
+
+
+@functools.cache
+def _measure() -> RendererAgg:
+    return RendererAgg(8, 8, 72.0)  # so that a pixel is a point
+
+
+@functools.lru_cache(maxsize=10_000)
+def _width(text: str, weight: str, family: tuple[str, ...]) -> float:
+    font = FontProperties(family=list(family), size=40, weight=weight)  # large, so that hinting does not matter
+    return float(_measure().get_text_width_height_descent(text, font, False)[0]) / 40
+
+
+def text_width(text: str, size: float, weight: str = "normal") -> float:
+    """Width of a line of text in points, with a little room to spare for hinting."""
+    return _width(text, weight, tuple(mpl.rcParams["font.family"])) * size * 1.04
+
+
+def fit(text: Any, width: float, size: float, weight: str = "normal", keep: str = "") -> str:
+    """The text, cut in its middle to so many points if it must be; `keep` is an ending that stays whole."""
+    whole = plain(text)
+    if text_width(whole + keep, size, weight) <= width:
+        return whole + keep
+    low, high = 0, len(whole)
+    while low < high:  # the most letters that still fit
+        letters = (low + high + 1) // 2
+        if text_width(_cut(whole, letters) + keep, size, weight) <= width:
+            low = letters
+        else:
+            high = letters - 1
+    cut = _cut(whole, low) + keep
+    return cut if text_width(cut, size, weight) <= width else ""
+
+
+def _cut(text: str, letters: int) -> str:
+    head = (letters + 1) // 2 if letters < 8 else letters - letters // 3
+    return f"{text[:head].rstrip()}…{text[len(text) - (letters - head) :].lstrip() if letters > head else ''}"
+
+
+def wrapped(text: Any, width: float, size: float, lines: int = 2) -> str:
+    """The text in at most so many lines of so many points, broken between words, the last line cut if it must be."""
+    words = plain(text).split(" ")
+    made: list[str] = []
+    while words and len(made) < lines:
+        count = 1
+        while count < len(words) and text_width(" ".join(words[: count + 1]), size) <= width:
+            count += 1
+        if len(made) == lines - 1:
+            count = len(words)
+        made.append(fit(" ".join(words[:count]), width, size))
+        words = words[count:]
+    return "\n".join(made)
+
+
+def legend_of(ax: Any, labels: Sequence[str], colours: Sequence[str], **where: Any) -> Any:
+    """A legend of coloured squares."""
+    from matplotlib.patches import Rectangle
+
+    handles = [Rectangle((0, 0), 1, 1, facecolor=colour) for colour in colours]
+    return ax.legend(handles, labels, handlelength=1.0, handleheight=1.0, **where)

@@ -1,0 +1,66 @@
+"""Loss curves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib.ticker import MaxNLocator
+
+from tartree.explain.plots.style import BRANCHES, QUIET, axes_for, styled
+
+TRAINING, VALIDATION = BRANCHES[3], BRANCHES[4]
+
+
+@styled
+def plot_history(source: Any, *, ax: Any = None) -> Any:
+    """Draw the loss of each epoch: thin lines for the members, a thick one for their mean, dashed for validation.
+
+    Parameters
+    ----------
+    source : fitted estimator or History
+        What training left behind as ``history_``.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    history = getattr(source, "history_", source)
+    if not hasattr(history, "epochs"):
+        raise ValueError(
+            f"a fitted estimator with a history is required, however: {type(source).__name__}; a loaded model has none"
+        )
+    if not len(history):
+        raise ValueError("a history must have at least one epoch to draw, however: it has none")
+    ax = axes_for(ax, 6.4, 3.6)
+    epochs = history["number"]
+    curves = [("training", history["loss"], TRAINING, "-"), ("validation", _held_out(history), VALIDATION, "--")]
+    for name, losses, colour, dash in curves:
+        if losses is None:
+            continue
+        n_members = losses.shape[1]
+        if n_members > 1:
+            ax.plot(epochs, losses, color=colour, linestyle=dash, linewidth=0.7, alpha=0.4)
+        seen = np.isfinite(losses)
+        mean = np.where(seen, losses, 0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
+        mean[~seen.any(axis=1)] = np.nan
+        label = f"{name}, mean of {n_members} members" if n_members > 1 else name
+        ax.plot(epochs, mean, color=colour, linestyle=dash, linewidth=2, label=label)
+        if name == "validation" and history.best_epoch is not None:
+            best = np.asarray(history.best_epoch)
+            points = losses[np.searchsorted(epochs, best), np.arange(n_members)]
+            ax.plot(best, points, "o", color=colour, markersize=5, label="best epoch, kept", linestyle="none")
+    ax.set_xlabel("epoch")
+    ax.set_ylabel("loss")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_title("Loss by epoch" + (", interrupted" if history.interrupted else ""))
+    ax.legend()
+    ax.tick_params(color=QUIET)
+    return ax
+
+
+def _held_out(history: Any) -> Any:
+    """Validation losses, (epochs, members), None where there were none."""
+    losses = history["validation_loss"]
+    return losses if losses.ndim == 2 and np.isfinite(losses).any() else None

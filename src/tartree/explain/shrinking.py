@@ -1,0 +1,231 @@
+"""A smaller tree with the parameters of a larger one: some nodes gone, chains of single children joined.
+
+The new tree knows where its nodes come from (`Origin`), which the certificate needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn.products import GroupedMLP
+from tartree.structure import Structure
+
+Node = tuple[int, int]  # layer, number within it
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where each node of a smaller structure stands in the larger one."""
+
+    structure: Structure
+    nodes: dict[Node, Node]  # new to old; nodes that decide decide about the same children, less those gone
+    leaves: tuple[int, ...]  # old number of each leaf
+
+
+def shrink_structure(structure: Structure, nodes: Iterable[Node]) -> Origin:
+    """The structure without some nodes, and without layers or chains that decide nothing."""
+    gone = list(nodes)
+    kept = structure.survivors(gone)
+    pruned = structure.without(gone)
+    old = {(d, i): (d, before) for d, layer in enumerate(kept) for i, before in enumerate(layer)}
+    parents = [np.bincount(pruned.edges(d)[1], minlength=1) for d in range(pruned.depth)]
+    if all((count == 1).all() for count in parents):
+        return _joined_tree(pruned, old)
+    return _without_idle_layers(pruned, old)
+
+
+def _joined_tree(structure: Structure, old: dict[Node, Node]) -> Origin:
+    """A tree in which every node decides or is a leaf."""
+    children: list[list[int]] = []
+    places: list[Node] = []
+
+    def add(layer: int, node: int) -> int:
+        while layer < structure.depth and len(structure.children(layer)[node]) == 1:
+            layer, node = layer + 1, structure.children(layer)[node][0]
+        here = len(children)
+        children.append([])
+        places.append((layer, node))
+        if layer < structure.depth:
+            children[here] = [add(layer + 1, child) for child in structure.children(layer)[node]]
+        return here
+
+    add(0, 0)
+    layers = Structure.layers_of_tree(children)
+    made = Structure.from_tree(children)
+    nodes = {(d, i): old[places[k]] for d, layer in enumerate(layers) for i, k in enumerate(layer)}
+    return Origin(made, nodes, tuple(nodes[made.depth, u][1] for u in range(made.n_leaves)))
+
+
+def _without_idle_layers(structure: Structure, old: dict[Node, Node]) -> Origin:
+    """A graph less the layers whose nodes all pass on to a child of their own."""
+    lists: list[Any] = []
+    layers = [0]
+    for d in range(structure.depth):
+        children = structure.children(d)
+        if [list(own) for own in children] == [[i] for i in range(len(children))]:
+            layers[-1] = d + 1
+            continue
+        lists.append(children)
+        layers.append(d + 1)
+    made = Structure.from_children(lists)
+    nodes = {(d, i): old[layer, i] for d, layer in enumerate(layers) for i in range(structure.widths[layer])}
+    return Origin(made, nodes, tuple(nodes[made.depth, u][1] for u in range(made.n_leaves)))
+
+
+def check_shrinkable(tree: Tree) -> None:
+    """Raise unless decisions and leaves are the library's own, whose parameters can be told apart by node."""
+    decision_fits = isinstance(tree.decision, UniformDecision) or (
+        type(tree.decision) is MLPDecision and _by_node(tree.decision.mlp, tree.structure)
+    )
+    if not decision_fits:
+        raise ValueError(
+            "decisions must be linear, perceptrons of single nodes, or even shares to be simplified, however: "
+            f"{type(tree.decision).__name__}; its parameters do not belong to single nodes"
+        )
+    if type(tree.leaf) not in (ConstantLeaf, MLPLeaf):
+        raise ValueError(
+            f"leaves must be constant, linear or perceptrons to be simplified, however: {type(tree.leaf).__name__}"
+        )
+
+
+def _by_node(mlp: GroupedMLP, structure: Structure) -> bool:
+    from tartree.nn.decisions import logits_per_node
+
+    return len(mlp.weights) == 1 or mlp.sizes == logits_per_node(structure)
+
+
+@torch.no_grad()
+def shrink_tree(tree: Tree, origin: Origin) -> Tree:
+    """The tree of the smaller structure with the parameters of the nodes it kept; float64.
+
+    A node that lost children keeps the logits of the others; two left have the difference of theirs.
+    """
+    check_shrinkable(tree)
+    structure = origin.structure
+    members = next((len(p) for p in tree.parameters()), 1)
+    decision = tree.decision
+    layers = len(decision.mlp.weights) if isinstance(decision, MLPDecision) else 0
+    leaf_layers = len(tree.leaf.mlp.weights) if isinstance(tree.leaf, MLPLeaf) else 0
+    hidden = [m.mlp.hidden for m in (decision, tree.leaf) if isinstance(m, MLPDecision | MLPLeaf)]
+    dropout = [m.mlp.dropout for m in (decision, tree.leaf) if isinstance(m, MLPDecision | MLPLeaf)]
+    learned = tree.branching.log_scale is not None
+    small = Tree.build(
+        structure,
+        _n_features(tree),
+        tree.output,
+        decision_layers=layers,
+        leaf_layers=leaf_layers,
+        hidden=hidden[0] if hidden else 1,
+        dropout=dropout[0] if dropout else 0.0,
+        branching=tree.branching.activation,
+        temperature="learned" if learned else tree.branching.temperature,
+        members=members,
+    ).double()
+    if isinstance(decision, MLPDecision) and isinstance(small.decision, MLPDecision):
+        _copy_decisions(tree, small, origin)
+    if learned and structure.n_decisions:
+        rows = [_decision_number(tree.structure)[origin.nodes[node]] for node in _decision_number(structure)]
+        assert tree.branching.log_scale is not None
+        assert small.branching.log_scale is not None
+        small.branching.log_scale.copy_(tree.branching.log_scale[:, rows])
+    leaves = torch.tensor(origin.leaves)
+    if isinstance(tree.leaf, ConstantLeaf):
+        assert isinstance(small.leaf, ConstantLeaf)
+        small.leaf.values.copy_(tree.leaf.values[:, leaves])
+    else:
+        assert isinstance(tree.leaf, MLPLeaf)
+        assert isinstance(small.leaf, MLPLeaf)
+        _copy_groups(tree.leaf.mlp, small.leaf.mlp, leaves)
+        per = tree.output.n_numbers
+        rows = (leaves[:, None] * per + torch.arange(per)).flatten().tolist()
+        _copy_last(tree.leaf.mlp, small.leaf.mlp, torch.eye(tree.structure.n_leaves * per)[rows].double())
+    return small.eval()
+
+
+def _n_features(tree: Tree) -> int:
+    for module in (tree.decision, tree.leaf):
+        if isinstance(module, MLPDecision | MLPLeaf):
+            return int(module.mlp.weights[0].shape[-1])
+    return 0
+
+
+def _decision_number(structure: Structure) -> dict[Node, int]:
+    """Number of each node that decides among all of them."""
+    deciding = [(d, i) for d in range(structure.depth) for i, count in enumerate(structure.n_children(d)) if count > 1]
+    return {node: k for k, node in enumerate(deciding)}
+
+
+def _copy_decisions(tree: Tree, small: Tree, origin: Origin) -> None:
+    assert isinstance(tree.decision, MLPDecision)
+    assert isinstance(small.decision, MLPDecision)
+    numbers, own = _decision_number(tree.structure), _decision_number(origin.structure)
+    _copy_groups(tree.decision.mlp, small.decision.mlp, torch.tensor([numbers[origin.nodes[node]] for node in own]))
+    _copy_last(tree.decision.mlp, small.decision.mlp, logit_map(tree.structure, origin))
+
+
+def logit_map(structure: Structure, origin: Origin) -> Tensor:
+    """How the logits of the smaller structure come from those of the larger, (new logits, old logits)."""
+    before, after = logits_by_node(structure), logits_by_node(origin.structure)
+    matrix = torch.zeros(origin.structure.n_logits, structure.n_logits, dtype=torch.float64)
+    for node, rows in after.items():
+        layer, place = origin.nodes[node]
+        columns = before[layer, place]
+        children = structure.children(layer)[place]
+        kept = [children.index(_step_down(structure, origin, node, j)) for j in range(len(_children(origin, node)))]
+        if len(columns) == 1:  # two children then and now
+            matrix[rows[0], columns[0]] = 1.0
+        elif len(rows) == 1:
+            matrix[rows[0], columns[kept[0]]] = 1.0
+            matrix[rows[0], columns[kept[1]]] = -1.0
+        else:
+            for row, child in zip(rows, kept, strict=True):
+                matrix[row, columns[child]] = 1.0
+    return matrix
+
+
+def _children(origin: Origin, node: Node) -> tuple[int, ...]:
+    return origin.structure.children(node[0])[node[1]]
+
+
+def _step_down(structure: Structure, origin: Origin, node: Node, position: int) -> int:
+    """The child, in the larger structure, that leads to the child at a position in the smaller one."""
+    layer, place = origin.nodes[node]
+    target_layer, target = origin.nodes[node[0] + 1, _children(origin, node)[position]]
+    reach = {target}
+    for d in reversed(range(layer + 1, target_layer)):
+        reach = {i for i, own in enumerate(structure.children(d)) if reach & set(own)}
+    found = [child for child in structure.children(layer)[place] if child in reach]
+    assert len(found) == 1, "joined chains lead to one child each"
+    return found[0]
+
+
+def logits_by_node(structure: Structure) -> dict[Node, tuple[int, ...]]:
+    """Logits of each node that decides, in order."""
+    numbers = {k: node for node, k in _decision_number(structure).items()}
+    found: dict[Node, tuple[int, ...]] = {}
+    for fan in structure.fans:
+        found |= {numbers[int(k)]: tuple(own.tolist()) for k, own in zip(fan.nodes, fan.logits, strict=True)}
+    return dict(sorted(found.items()))
+
+
+def _copy_groups(before: GroupedMLP, after: GroupedMLP, groups: Tensor) -> None:
+    """Hidden layers of some groups."""
+    for layer in range(len(before.weights) - 1):
+        for old, new in ((before.weights[layer], after.weights[layer]), (before.biases[layer], after.biases[layer])):
+            if layer == 0:
+                new.copy_(old.unflatten(1, (-1, before.hidden))[:, groups].flatten(1, 2))
+            else:
+                new.copy_(old[:, groups])
+
+
+def _copy_last(before: GroupedMLP, after: GroupedMLP, outputs: Tensor) -> None:
+    """Last layer: each new output is a sum of old ones, (new outputs, old outputs)."""
+    after.weights[-1].copy_(torch.einsum("no,moh->mnh", outputs, before.weights[-1].double()))
+    after.biases[-1].copy_(before.biases[-1].double() @ outputs.T)

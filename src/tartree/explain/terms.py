@@ -1,0 +1,217 @@
+"""Linear functions of encoded rows as terms in the columns' own names and units, and as text.
+
+A linear function ``w . x + b`` of standardised numbers is ``sum of weight * (value - origin) + bias`` of original ones.
+The origin is 0 for numbers and a round day for dates, whose weights are per day; times of day count in hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tartree.table import Feature
+
+DAY, HOUR = 86400.0, 3600.0
+
+
+@dataclass(frozen=True)
+class Term:
+    """One feature of a linear function, in the units of its column.
+
+    Its part of the sum is ``weight * (value - origin) / per``, where ``value`` is the original number (dates and times
+    in seconds); for a level, a rare level or a gap, ``weight`` if the row has it and 0 otherwise. With `ranked`, the
+    value is the column's normal rank (``numeric="quantile"``), not its number.
+    """
+
+    feature: int  # number of the encoded feature
+    column: int
+    name: str  # of the column
+    kind: Literal["value", "level", "other", "missing"]
+    label: str  # "age", "colour = red", "age is missing"
+    weight: float  # in original units; of a gradient, its mean
+    encoded_weight: float  # of the encoded feature
+    strength: float  # |encoded weight| times the feature's standard deviation on the data
+    origin: float = 0.0
+    per: float = 1.0
+    ranked: bool = False
+
+
+@dataclass(frozen=True)
+class LinearView:
+    """A function of a row: its strongest terms first, and how it reads.
+
+    With the method "linear" the function is exactly ``sum of terms + bias``, in original units, if all `n_terms` are
+    listed; "gradient" lists the mean gradient on the data of a function that is not linear, which has no bias.
+    """
+
+    method: Literal["linear", "gradient", "constant"]
+    terms: tuple[Term, ...]
+    n_terms: int  # with a weight other than 0
+    bias: float | None  # in original units
+    encoded_bias: float | None
+    text: str  # "3.1 * age - 0.2 * bmi + 4 smaller terms - 12"
+    condition: str  # "3.1 * age - 0.2 * bmi + 4 smaller terms > 12"; one term: "age > 51.2"
+
+
+def label_of(feature: Feature, column_name: str | None = None) -> str:
+    """A feature in words: "age", "colour = red", "colour is another", "age is missing"."""
+    name = feature.name if column_name is None else column_name
+    if feature.kind == "value":
+        return name
+    if feature.kind == "level":
+        return name if feature.level is True else f"{name} = {feature.level}"
+    return f"{name} is another" if feature.kind == "other" else f"{name} is missing"
+
+
+def number(value: float) -> str:
+    """A number short enough to read: four digits, no exponent where it can be helped."""
+    if value == 0 or not np.isfinite(value):
+        return "0" if value == 0 else str(value)
+    if 1e-4 <= abs(value) < 1e7:
+        text = np.format_float_positional(value, precision=4, unique=False, fractional=False, trim="-")
+        return str(text)
+    return f"{value:.3g}"
+
+
+def linear_view(
+    features: Sequence[Feature],
+    weights: NDArray[np.float64],
+    bias: float | None,
+    spread: NDArray[np.float64],
+    *,
+    strength: NDArray[np.float64] | None = None,
+    method: Literal["linear", "gradient"] = "linear",
+    unit_scale: float = 1.0,
+    max_terms: int = 12,
+    text_terms: int = 3,
+) -> LinearView:
+    """A linear function, or a mean gradient, in original units.
+
+    Parameters
+    ----------
+    features : sequence of Feature, (features,)
+    weights : array of shape (features,)
+        Of the encoded features.
+    bias : float or None
+    spread : array of shape (features,)
+        Standard deviations of the encoded features.
+    strength : array of shape (features,), optional
+        Replaces ``|weights| * spread``.
+    unit_scale : float
+        Multiplies what the function gives, such as the scale of a target.
+    max_terms, text_terms : int
+        How many terms are listed, and how many are written out.
+    """
+    strength = np.abs(weights) * spread if strength is None else strength
+    order = np.argsort(-strength, kind="stable")
+    alive = order[(weights[order] != 0) | (strength[order] != 0)]
+    terms = tuple(
+        _term(features[k], int(k), float(weights[k]) * unit_scale, float(strength[k]) * abs(unit_scale))
+        for k in alive[:max_terms]
+    )
+    total = None if bias is None else bias * unit_scale + _shift(features, weights, unit_scale)
+    shown, rest = terms[:text_terms], len(alive) - min(len(alive), text_terms)
+    return LinearView(
+        method if len(alive) else "constant",
+        terms,
+        len(alive),
+        total,
+        None if bias is None else bias * unit_scale,
+        _sum_text(shown, rest, total),
+        _condition_text(shown, rest, total, features, weights, bias),
+    )
+
+
+def constant_view(value: float) -> LinearView:
+    return LinearView("constant", (), 0, value, value, number(value), "always" if value > 0 else "never")
+
+
+def _term(feature: Feature, index: int, weight: float, strength: float) -> Term:
+    label = label_of(feature)
+    if feature.kind != "value":
+        return Term(index, feature.column, feature.name, feature.kind, label, weight, weight, strength)
+    if feature.scaling.knots:
+        label = f"rank({label})"
+        return Term(index, feature.column, feature.name, "value", label, weight, weight, strength, ranked=True)
+    origin, per, label = _units(feature, label)
+    own = weight / feature.scaling.scale * per
+    return Term(index, feature.column, feature.name, "value", label, own, weight, strength, origin, per)
+
+
+def _units(feature: Feature, label: str) -> tuple[float, float, str]:
+    """Origin and size, in seconds or numbers, of the unit that a weight counts in, and how to say so."""
+    if feature.unit in ("date", "datetime", "datetime[UTC]"):
+        origin = float(np.rint(feature.scaling.center / DAY)) * DAY
+        day = str(np.datetime64(int(origin // DAY), "D")) if abs(origin) < 1e13 else f"{origin:g} s"
+        return origin, DAY, f"days of {label} since {day}"
+    if feature.unit == "time":
+        return 0.0, HOUR, f"hours of {label}"
+    return 0.0, 1.0, f"seconds of {label}" if feature.unit == "duration" else label
+
+
+def _shift(features: Sequence[Feature], weights: NDArray[np.float64], unit_scale: float) -> float:
+    """What the bias changes by when values count from their origins."""
+    total = 0.0
+    for feature, weight in zip(features, weights.tolist(), strict=True):
+        if feature.kind == "value" and not feature.scaling.knots and weight:
+            origin = _units(feature, "")[0]
+            total -= weight * unit_scale * (feature.scaling.center - origin) / feature.scaling.scale
+    return total
+
+
+def _products(terms: Sequence[Term], rest: int) -> str:
+    text = ""
+    for term in terms:
+        name = f"[{term.label}]" if term.kind != "value" else term.label
+        sign = "-" if term.weight < 0 else "+"
+        product = f"{number(abs(term.weight))} * {name}"
+        text = f"{text} {sign} {product}" if text else f"-{product}" if term.weight < 0 else product
+    if rest:
+        text += f" + {rest} smaller term{'s' if rest > 1 else ''}"
+    return text
+
+
+def _sum_text(terms: Sequence[Term], rest: int, bias: float | None) -> str:
+    text = _products(terms, rest)
+    if bias is None:
+        return text
+    if not text:
+        return number(bias)
+    return text if bias == 0 else f"{text} {'-' if bias < 0 else '+'} {number(abs(bias))}"
+
+
+def _condition_text(
+    terms: Sequence[Term],
+    rest: int,
+    bias: float | None,
+    features: Sequence[Feature],
+    weights: NDArray[np.float64],
+    encoded_bias: float | None,
+) -> str:
+    """When the function is above 0."""
+    if bias is None or encoded_bias is None:
+        return f"a function, mostly of {', '.join(term.name for term in terms)}" if terms else "a function"
+    if not terms:
+        return "always" if bias > 0 else "never" if bias < 0 else "even"
+    if len(terms) == 1 and not rest:
+        return _one_term(terms[0], features[terms[0].feature], float(weights[terms[0].feature]), encoded_bias)
+    return f"{_products(terms, rest)} > {number(-bias)}"
+
+
+def _one_term(term: Term, feature: Feature, weight: float, bias: float) -> str:
+    if term.kind == "value":
+        threshold: Any = feature.original(-bias / weight)
+        said = threshold if isinstance(threshold, str) else number(float(threshold))
+        if feature.unit == "duration":
+            said = f"{said} s"
+        return f"{feature.name} {'>' if weight > 0 else '<'} {said}"
+    with_it, without = weight + bias > 0, bias > 0
+    if with_it and without:
+        return "always"
+    if not with_it and not without:
+        return "never"
+    return label_of(feature) if with_it else f"not ({label_of(feature)})"

@@ -1,0 +1,205 @@
+"""The leaf of the largest arrival, found without looking at all nodes.
+
+Arrival is a product of branch probabilities from the root down, so the arrival at a node bounds that at every leaf
+below it. A search that follows the largest arrival first has found the best leaf as soon as nothing that waits is
+larger: a sharp tree answers after little more than one path. Ties go to the first leaf, as ``argmax`` takes them.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from tartree import ops
+from tartree.nn.leaves import ConstantLeaf, MLPLeaf
+from tartree.nn.products import GroupedMLP
+from tartree.nn.search import Searcher, Unsearchable, search_blocks
+
+if TYPE_CHECKING:
+    from tartree.nn.tree import Tree
+
+#: Rough microseconds on a CPU, to choose between ways to the same result.
+ROW, VISIT, OTHER_VISIT = (
+    5.0,
+    1.5,
+    8.0,
+)  # a row searched alone, a node that it visits, one that is not linear and binary
+BLOCK = 250.0  # a block of nodes for some rows
+PASS, LAYER = 100.0, 8.0  # all nodes at once: to begin with, and for each layer
+READ, PRODUCT, WALK = 5e-5, 6e-6, 1.5e-3  # of weights, a byte read and a byte multiplied; a branch of one row
+#: A search gives a row up, to look at all its nodes, after this share of what that costs.
+PATIENCE = 0.2
+#: Below this many multiplications, all leaves at once are as fast as the chosen ones.
+SMALL_LEAVES = 1_000_000
+
+_searchers: weakref.WeakKeyDictionary[Tree, Searcher] = weakref.WeakKeyDictionary()
+
+
+def best_leaf(tree: Tree, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The leaf of the largest arrival and that arrival, of each row.
+
+    Exact for every tree: up to rounding of the arrivals it is ``tree(x).arrival.max(-1)``. Where a search can win (see
+    `applies`), only the nodes that it needs are evaluated.
+
+    Parameters
+    ----------
+    tree : Tree
+    x : Tensor of shape (batch, features) or (members, batch, features)
+
+    Returns
+    -------
+    leaf : Tensor of int64 of shape (members, batch)
+    arrival : Tensor of shape (members, batch)
+
+    Examples
+    --------
+    >>> from tartree import Structure
+    >>> from tartree.nn import Classes, Tree
+    >>> tree, x = Tree.build(Structure(8), n_features=4, output=Classes(3)).eval(), torch.randn(5, 4)
+    >>> with torch.no_grad():
+    ...     leaf, arrival = best_leaf(tree, x)
+    >>> torch.equal(leaf, tree(x).arrival.argmax(-1))
+    True
+    """
+    searcher = _usable(tree, x)
+    if searcher is None:
+        return _full(tree, x)
+    batch = x.shape[-2]
+    full, alone, blocks = _costs(searcher, batch)
+    if min(alone, blocks) > 0.7 * full:
+        return _full(tree, x)
+    rows = x.detach()
+    if not math.isfinite(rows.sum()):
+        ops.check_finite("input", x)
+    leaf = np.empty((searcher.members, batch), dtype=np.int64)
+    arrival = np.empty((searcher.members, batch), dtype=np.float64)
+    found = torch.from_numpy(leaf), torch.from_numpy(arrival)
+    if alone <= blocks:
+        given_up = _search_rows(searcher, rows.numpy(), leaf, arrival, full / batch)
+    elif _is_soft(searcher, rows.numpy()):
+        return _full(tree, x)
+    else:
+        given_up = search_blocks(searcher, rows, *found)
+    if given_up:
+        some = torch.tensor(given_up)
+        found[0][:, some], found[1][:, some] = _full(tree, x.index_select(-2, some), torch.float64)
+    return found[0], found[1].to(x.dtype)
+
+
+def applies(tree: Tree, x: Tensor) -> bool:
+    """Whether the best leaf may be searched for: in inference (eval, without gradients) on a CPU, on a tree as follows.
+
+    Every node has one parent (a stride equal to the window, or an irregular tree), softmax makes its branches, and its
+    logits come from weights of its own: linear decisions, or perceptrons that no two nodes share.
+    """
+    return _usable(tree, x) is not None
+
+
+def chosen_numbers(tree: Tree, x: Tensor, leaf: Tensor) -> Tensor:
+    """What the chosen leaf of each row says, (members, batch, 1, numbers), from leaves, (members, batch)."""
+    g = tree.leaf
+    if type(g) is ConstantLeaf:
+        return torch.take_along_dim(g.values, leaf.unsqueeze(-1), dim=1).unsqueeze(2)
+    if type(g) is MLPLeaf and type(g.mlp) is GroupedMLP and _work(g.mlp, x) > SMALL_LEAVES:
+        own = [_of_groups(g.mlp, m, x if x.dim() == 2 else x[m], leaf[m]) for m in range(len(leaf))]
+        return torch.stack(own).unsqueeze(2)
+    said: Tensor = g(x)
+    return torch.take_along_dim(said, leaf[..., None, None], dim=2)
+
+
+def _full(tree: Tree, x: Tensor, dtype: torch.dtype | None = None) -> tuple[Tensor, Tensor]:
+    ops.check_finite("input", x)
+    arrival, leaf = tree.branching(tree.decision(x)).max(-1)
+    return leaf, arrival if dtype is None else arrival.to(dtype)
+
+
+def _usable(tree: Tree, x: Tensor) -> Searcher | None:
+    if tree.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
+        return None
+    searcher = _searchers.get(tree)
+    if searcher is None or not searcher.sees(tree):
+        searcher = _searchers[tree] = Searcher(tree)
+    return searcher if searcher.takes(x) and x.shape[-2] else None
+
+
+def _costs(searcher: Searcher, batch: int) -> tuple[float, float, float]:
+    """What it costs to look at all nodes, to search row by row, and by blocks, where a path and a little is enough."""
+    structure = searcher.structure
+    bytes_read = sum(w[0].nbytes for w in searcher.weights)
+    row = bytes_read * PRODUCT + structure.n_branches * WALK
+    full = PASS + LAYER * structure.depth + searcher.members * (bytes_read * READ + batch * row)
+    visit = (VISIT if searcher.binary else OTHER_VISIT) + bytes_read / structure.n_decisions * READ / 4
+    alone = searcher.members * batch * (ROW + 2 * structure.depth * visit)
+    blocks = math.inf
+    if structure.is_regular and searcher.linear and structure.depth > 3:
+        n_blocks = structure.window ** (structure.depth // 2)
+        lower = structure.window ** (structure.depth // 2 - structure.depth)
+        blocks = searcher.members * (min(batch, 2 * n_blocks) * BLOCK + batch * row * (1 / n_blocks + 2 * lower))
+    return full, alone, blocks
+
+
+def _is_soft(searcher: Searcher, x: NDArray[Any]) -> bool:
+    """Whether most of a few rows, taken from all over the batch, need much more than a path."""
+    budget = max(4 * searcher.structure.depth, searcher.structure.n_decisions // 20)
+    few = range(0, x.shape[-2], max(1, x.shape[-2] // 16))
+    try:
+        found = [searcher.search(0, x[row] if x.ndim == 2 else x[0, row], budget) for row in few]
+    except Unsearchable:
+        return True
+    return 2 * found.count(None) > len(found)
+
+
+def _search_rows(
+    searcher: Searcher, x: NDArray[Any], leaf: NDArray[Any], arrival: NDArray[Any], full: float
+) -> list[int]:
+    """Fill in leaf and arrival, (members, batch), row by row; the rows that were given up."""
+    budget = max(32, 3 * searcher.structure.depth, int(PATIENCE * full / searcher.members / VISIT))
+    batch = x.shape[-2]
+    given_up: list[int] = []
+    for row in range(batch):
+        for member in range(searcher.members):
+            try:
+                found = searcher.search(member, x[row] if x.ndim == 2 else x[member, row], budget)
+            except Unsearchable:
+                found = None
+            if found is None:
+                given_up.append(row)
+                break
+            arrival[member, row], leaf[member, row] = found
+        if len(given_up) >= 4 and 2 * len(given_up) > row:  # a soft tree: the other rows will be as hard
+            given_up.extend(range(row + 1, batch))
+            break
+    return given_up
+
+
+def _work(mlp: GroupedMLP, x: Tensor) -> int:
+    """Multiplications of all its perceptrons for all rows."""
+    weights: list[Tensor] = list(mlp.weights)
+    return x.shape[-2] * sum(weight.numel() for weight in weights)
+
+
+def _of_groups(mlp: GroupedMLP, member: int, x: Tensor, group: Tensor) -> Tensor:
+    """One perceptron of many for each row, (batch, numbers), from (batch, features) and (batch,).
+
+    Only the perceptrons that some row asks for are evaluated, each for all its rows.
+    """
+    size = mlp.sizes[0]
+    out = x.new_empty((len(x), size))
+    order = group.argsort(stable=True)
+    used, counts = group[order].unique_consecutive(return_counts=True)
+    for g, rows in zip(used.tolist(), order.split(counts.tolist()), strict=True):
+        units = x[rows]
+        for layer, (weight, bias) in enumerate(zip(mlp.weights, mlp.biases, strict=True)):
+            width = size if layer == len(mlp.weights) - 1 else mlp.hidden
+            # The first and the last layer have the units of all groups in one axis, those between an axis of groups.
+            here = g if weight.dim() == 4 else slice(g * width, g * width + width)
+            units = torch.addmm(bias[member][here], F.elu(units) if layer else units, weight[member][here].t())
+        out[rows] = units
+    return out

@@ -1,0 +1,349 @@
+"""The operation on a GPU: Triton kernels that walk a tree in registers, reading the logits once.
+
+Beside `arrival`, which other backends have too, there are the two that are worth the most: `expected_cost`, from
+logits straight to the loss of Eq. 4 and its gradient, and `probabilities`, from logits straight to a prediction.
+Nothing here is imported unless `suits` said so; `kernels` has the kernels themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import logging
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tartree.structure import Structure
+
+MOST_CLASSES = 128  # of a block in registers; beyond, native
+MOST_LEVELS = 24
+LOG = logging.getLogger("tartree")
+
+
+class CostGradient(NamedTuple):
+    """A loss and its gradient: all but the loss have the shapes of what they belong to."""
+
+    loss: Tensor  # (members,)
+    logits: Tensor  # (members, batch, logits)
+    bias: Tensor | None  # (members, logits)
+    numbers: Tensor  # (members, batch or 1, leaves, classes)
+    numbers_bias: Tensor | None  # (members, leaves, classes)
+
+
+@functools.cache
+def has_triton() -> bool:
+    found = importlib.util.find_spec("triton") is not None
+    LOG.debug("triton was %s", "found" if found else "not found: the native backend computes everything")
+    return found
+
+
+def suits(x: Tensor, structure: Structure, n_classes: int = 1) -> bool:
+    """Whether the kernels can take logits of this device and kind, and win by it."""
+    return (
+        x.device.type == "cuda"
+        and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
+        and structure.is_regular
+        and 0 < structure.depth <= MOST_LEVELS
+        and structure.window <= 64
+        and n_classes <= MOST_CLASSES
+        and has_triton()
+    )
+
+
+def arrival(logits: Tensor, structure: Structure, layers: bool = False) -> list[Tensor]:
+    """Arrival at the leaves from logits, (..., logits)."""
+    if layers:
+        raise ValueError("the fused backend gives the arrival at the leaves only, however: layers=True; use native")
+    rows = logits.reshape(-1, logits.shape[-2] if logits.dim() > 1 else 1, logits.shape[-1])
+    found: Tensor = _Arrival.apply(_nodes_first(rows), structure)  # type: ignore[no-untyped-call]
+    return [found.transpose(-1, -2).reshape(*logits.shape[:-1], structure.n_leaves).to(logits.dtype)]
+
+
+def expected_cost(
+    logits: Tensor,
+    bias: Tensor | None,
+    numbers: Tensor,
+    numbers_bias: Tensor | None,
+    target: Tensor,
+    share: Tensor | None,
+    structure: Structure,
+) -> CostGradient:
+    """Eq. 4 for classes, and its gradient.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (members, batch, logits)
+    bias : Tensor of shape (members, logits), optional
+        Added to the logits; so that the product that makes them need not write them twice.
+    numbers : Tensor of shape (members, batch or 1, leaves, classes)
+        Logits of classes at each leaf.
+    numbers_bias : Tensor of shape (members, leaves, classes), optional
+        Added to the numbers, where they differ by row.
+    target : Tensor of shape (batch,) or (members, batch)
+    share : Tensor of shape (members or 1, batch), optional
+        Of each row in the mean; even by default.
+    structure : Structure
+    """
+    constant = numbers.shape[1] == 1
+    rows, n_classes = _nodes_first(logits), numbers.shape[-1]
+    members, _, batch = rows.shape
+    own = numbers.movedim(1, -1).contiguous()  # (members, leaves, classes, batch or 1)
+    plan = _plan(structure, batch, members, n_classes)
+    rows_gradient = torch.empty_like(rows)
+    own_gradient = rows.new_empty((members, structure.n_leaves, n_classes) if constant else own.shape, dtype=own.dtype)
+    bias_gradient = None if bias is None else torch.empty_like(bias)
+    numbers_bias_gradient = None if numbers_bias is None else torch.empty_like(numbers_bias)
+    loss = rows.new_empty(members, dtype=torch.float32)
+
+    def parts(*shape: int) -> Tensor:
+        return rows.new_empty((plan.n_blocks, *shape), dtype=torch.float32)
+
+    bias_parts = None if bias is None else parts(*bias.shape)
+    leaf_parts = None
+    if constant or numbers_bias is not None:
+        leaf_parts = parts(members, structure.n_leaves, n_classes)
+    loss_parts = rows.new_empty((members, plan.n_blocks), dtype=torch.float32)
+    plan.run(
+        "CONSTANT" if constant else "NUMBERS",
+        logits=rows,
+        bias=bias,
+        share=share,
+        target=target,
+        numbers=own,
+        numbers_bias=numbers_bias,
+        logits_gradient=rows_gradient,
+        bias_parts=bias_parts,
+        numbers_gradient=leaf_parts if constant else own_gradient,
+        numbers_bias_parts=leaf_parts,
+        loss_parts=loss_parts,
+        even_share=1 / max(batch, 1),
+    )
+    _finish(plan, bias_parts, bias_gradient, leaf_parts, own, own_gradient if constant else numbers_bias_gradient,
+            loss_parts, loss, constant, n_classes)  # fmt: skip
+    return CostGradient(
+        loss,
+        rows_gradient.transpose(-1, -2),
+        bias_gradient,
+        own_gradient.unsqueeze(1) if constant else own_gradient.movedim(-1, 1),
+        numbers_bias_gradient,
+    )
+
+
+def probabilities(
+    logits: Tensor, bias: Tensor | None, numbers: Tensor, numbers_bias: Tensor | None, structure: Structure
+) -> Tensor:
+    """Probabilities of classes, (members, batch, classes): the mean of the leaves weighted by arrival (Eq. 5)."""
+    constant = numbers.shape[1] == 1
+    rows, n_classes = _nodes_first(logits), numbers.shape[-1]
+    members, _, batch = rows.shape
+    plan = _plan(structure, batch, members, n_classes, predicts=True)
+    out = rows.new_empty((plan.n_parts, members, batch, n_classes), dtype=torch.float32)
+    plan.run(
+        "PREDICT_CONSTANT" if constant else "PREDICT_NUMBERS",
+        logits=rows,
+        bias=bias,
+        numbers=numbers.movedim(1, -1).contiguous(),
+        numbers_bias=numbers_bias,
+        out=out,
+    )
+    return out[0] if plan.n_parts == 1 else out.sum(0)
+
+
+def probabilities_of_best(
+    logits: Tensor, bias: Tensor | None, numbers: Tensor, numbers_bias: Tensor | None, structure: Structure
+) -> Tensor:
+    """Probabilities of classes, (members, batch, classes), at the leaf of the largest arrival (Eq. 6)."""
+    from tartree.ops import kernels
+
+    rows, n_classes = _nodes_first(logits), numbers.shape[-1]
+    members, _, batch = rows.shape
+    out = rows.new_empty((members, batch, n_classes), dtype=torch.float32)
+    if not batch:
+        return out
+    plan = _plan(structure, batch, members, 1, predicts=True)
+    most = rows.new_empty((plan.n_parts, members, batch), dtype=torch.float32)
+    leaf = torch.empty(most.shape, dtype=torch.int64, device=rows.device)
+    plan.run("BEST", logits=rows, bias=bias, numbers_gradient=leaf, out=most)
+    own = numbers.movedim(1, -1).contiguous()
+    kernels.pick[(-(-batch // 32), members)](
+        most, leaf, own, own if numbers_bias is None else numbers_bias, out, plan.n_parts, structure.n_leaves, batch,
+        CONSTANT_LEAVES=numbers.shape[1] == 1, HAS_NUMBERS_BIAS=numbers_bias is not None, CLASSES=n_classes,
+        CLASS_BLOCK=max(2, 1 << (n_classes - 1).bit_length()), ROWS=32, num_warps=1,
+    )  # fmt: skip
+    return out
+
+
+class _Arrival(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, structure: Structure) -> Tensor:
+        members, _, batch = rows.shape
+        out = rows.new_empty((members, structure.n_leaves, batch), dtype=torch.float32)
+        _plan(structure, batch, members, 1, predicts=True).run("ARRIVE", logits=rows, out=out)
+        ctx.structure = structure
+        ctx.save_for_backward(rows)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        if torch.is_grad_enabled():
+            raise NotImplementedError(
+                "the fused backend gives first derivatives only, however: create_graph=True asks for more; "
+                "use ops.arrival(..., backend='reference')"
+            )
+        (rows,) = ctx.saved_tensors
+        members, _, batch = rows.shape
+        found = torch.empty_like(rows)
+        plan = _plan(ctx.structure, batch, members, 1)
+        plan.run("VALUES", logits=rows, numbers=gradient.contiguous(), logits_gradient=found)
+        return found, None
+
+
+def _nodes_first(x: Tensor) -> Tensor:
+    return x.transpose(-1, -2).contiguous()
+
+
+class _Plan:
+    """How the work of a structure is cut into programs."""
+
+    def __init__(self, structure: Structure, batch: int, members: int, n_classes: int, predicts: bool) -> None:
+        self.structure, self.batch, self.members, self.n_classes = structure, batch, members, n_classes
+        self.is_binary = structure.is_binary
+        self.class_block = max(16, 1 << (n_classes - 1).bit_length())
+        if self.is_binary:
+            self.tiers, self.rows, self.together, self.warps = _binary_tiers(structure.depth, predicts)
+            self.n_parts = 1 << (structure.depth - self.tiers[0])
+        else:
+            self.rows, self.nodes, self.warps = 16, 64, 8
+            self.n_parts = -(-structure.n_leaves // self.nodes)
+        self.n_blocks = -(-batch // self.rows)
+
+    def run(
+        self,
+        mode: str,
+        *,
+        logits: Tensor,
+        bias: Tensor | None = None,
+        share: Tensor | None = None,
+        target: Tensor | None = None,
+        numbers: Tensor | None = None,
+        numbers_bias: Tensor | None = None,
+        logits_gradient: Tensor | None = None,
+        bias_parts: Tensor | None = None,
+        numbers_gradient: Tensor | None = None,
+        numbers_bias_parts: Tensor | None = None,
+        loss_parts: Tensor | None = None,
+        out: Tensor | None = None,
+        even_share: float = 1.0,
+    ) -> None:
+        from tartree.ops import kernels
+
+        if not self.batch:
+            return
+        structure, filler = self.structure, logits  # a pointer that is never followed
+        leaves = structure.n_leaves
+        tensors = (bias, share, target, numbers, numbers_bias, logits_gradient, bias_parts, numbers_gradient)
+        bias_, share_, target_, numbers_, numbers_bias_, gradient_, bias_parts_, numbers_gradient_ = (
+            filler if x is None else x for x in tensors
+        )
+        flags = {
+            "ROWS": self.rows,
+            "CLASSES": self.n_classes,
+            "CLASS_BLOCK": self.class_block,
+            "HAS_BIAS": bias is not None,
+            "HAS_NUMBERS_BIAS": numbers_bias is not None,
+            "HAS_SHARE": share is not None,
+            "num_warps": self.warps,
+        }
+        ends = [filler if x is None else x for x in (numbers_bias_parts, loss_parts, out)]
+        share_stride = 0 if share is None or share.shape[0] == 1 else self.batch
+        target_stride = 0 if target is None or target.dim() == 1 else self.batch
+        number = getattr(kernels, mode)
+        sizes = (share_stride, target_stride, even_share)
+        if not self.is_binary:
+            n_all = sum(structure.widths)
+            work = [
+                torch.empty((self.members, n, self.batch), dtype=torch.float32, device=logits.device)
+                for n in (structure.n_branches, n_all, n_all)
+            ]
+            kernels.layered[(self.n_blocks, 1, self.members)](
+                logits, bias_, share_, target_, numbers_, numbers_bias_, gradient_, bias_parts_, numbers_gradient_,
+                ends[0], *work, ends[1], ends[2], self.batch, structure.depth, structure.n_decisions, n_all, leaves,
+                *sizes, WINDOW=structure.window, STRIDE=structure.stride, NODES=self.nodes, MODE=number,
+                WITH_LOSS=loss_parts is not None, **flags,
+            )  # fmt: skip
+            return
+        goes_up = mode in ("VALUES", "CONSTANT", "NUMBERS")
+        top = structure.depth
+        for levels in self.tiers if goes_up else self.tiers[:1]:
+            top -= levels
+            roots = filler
+            if goes_up and top:
+                roots = torch.empty((self.members, 1 << top, self.batch), dtype=torch.float32, device=logits.device)
+            kernels.binary[(self.n_blocks, 1 << top, self.members)](
+                logits, bias_, share_, target_, numbers_, numbers_bias_, gradient_, bias_parts_, numbers_gradient_,
+                ends[0], roots, ends[1], ends[2], self.batch, structure.n_decisions, leaves, *sizes, TOP=top,
+                LEVELS=levels, TOGETHER=self.together, MODE=number, WITH_LOSS=loss_parts is not None, **flags,
+            )  # fmt: skip
+            # The next tier: its leaves are the roots of this one, and have been told what is expected there.
+            numbers_, leaves, number, flags["HAS_NUMBERS_BIAS"] = roots, 1 << top, kernels.VALUES, False
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(structure: Structure, batch: int, members: int, n_classes: int, predicts: bool = False) -> _Plan:
+    return _Plan(structure, batch, members, n_classes, predicts)
+
+
+def _binary_tiers(depth: int, predicts: bool) -> tuple[list[int], int, int, int]:
+    """Layers of the subtrees, from the leaves to the root; rows of a block, rows of a thread, warps of a program.
+
+    Measured on an H200. Low subtrees have few nodes to keep in registers; a prediction adds up over the subtrees, so
+    it wants few of them.
+    """
+    if predicts:
+        return [min(depth, 4 if depth < 10 else 5)], 32, 1, 1
+    levels, rows, together = (3, 128, 4) if depth >= 12 else (4, 64, 2)
+    n_tiers = -(-depth // levels)
+    return [depth // n_tiers + (k < depth % n_tiers) for k in range(n_tiers)], rows, together, 1
+
+
+def _finish(
+    plan: _Plan,
+    bias_parts: Tensor | None,
+    bias_gradient: Tensor | None,
+    leaf_parts: Tensor | None,
+    numbers: Tensor,
+    leaf_gradient: Tensor | None,
+    loss_parts: Tensor,
+    loss: Tensor,
+    constant: bool,
+    n_classes: int,
+) -> None:
+    """Add up what the programs found."""
+    from tartree.ops import kernels
+
+    n_biases = 0 if bias_gradient is None else bias_gradient.numel()
+    n_leaves = 0 if leaf_gradient is None else plan.members * plan.structure.n_leaves
+    size, leaves = 128, max(1, 128 // plan.class_block)
+    bias_programs, leaf_programs = -(-n_biases // size), -(-n_leaves // leaves)
+    kernels.finish[(bias_programs + leaf_programs + plan.members,)](
+        loss if bias_parts is None else bias_parts,
+        loss if bias_gradient is None else bias_gradient,
+        loss if leaf_parts is None else leaf_parts,
+        numbers,
+        loss if leaf_gradient is None else leaf_gradient,
+        loss_parts,
+        loss,
+        plan.n_blocks,
+        n_biases,
+        n_leaves,
+        bias_programs,
+        leaf_programs,
+        CONSTANT_LEAVES=constant,
+        CLASSES=n_classes,
+        CLASS_BLOCK=plan.class_block,
+        SIZE=size,
+        LEAVES=leaves,
+        BLOCKS=16,
+    )

@@ -1,0 +1,528 @@
+"""Triton kernels behind `fused`: imported only where Triton is and the tensors are on a GPU.
+
+A program takes a block of rows of the table and walks a whole subtree in registers: down for the arrivals, through the
+leaves, up for the expected values and the gradient. Tensors are nodes first, ``(members, nodes, batch)``, so that the
+rows of a block are contiguous. Inside, tiles are ``(rows, nodes)``: the two children of a node are then neighbours, and
+`tl.join` and `tl.split` are a step down and a step up.
+
+What happens at the leaves is one of these:
+
+- ``ARRIVE``: write the arrival, and end.
+- ``VALUES``: read the value of each leaf and row (a gradient, or what a lower part of the tree expects).
+- ``CONSTANT``: leaves that say the same of every row; value is the cross entropy of the row's class. Sums what arrives
+  of each class at each leaf.
+- ``NUMBERS``: leaves that say something else of each row; writes the gradient of what they say.
+- ``PREDICT_CONSTANT``, ``PREDICT_NUMBERS``: sums the probabilities of classes by arrival, and ends.
+- ``BEST``: notes the leaf of the largest arrival, and ends.
+"""
+
+# Kernels are compiled from source, not run: annotations and types are Triton's own.
+# mypy: ignore-errors
+# ruff: noqa: SIM109
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+ARRIVE = tl.constexpr(0)
+VALUES = tl.constexpr(1)
+CONSTANT = tl.constexpr(2)
+NUMBERS = tl.constexpr(3)
+PREDICT_CONSTANT = tl.constexpr(4)
+PREDICT_NUMBERS = tl.constexpr(5)
+BEST = tl.constexpr(6)
+
+
+@triton.jit
+def _sigmoids(z):
+    """sigmoid(z) and sigmoid(-z), from one exponential; neither rounds to 0 too early."""
+    e = tl.exp(-tl.abs(z))
+    large = 1.0 / (1.0 + e)
+    small = e * large
+    return tl.where(z >= 0, large, small), tl.where(z >= 0, small, large)
+
+
+@triton.jit
+def _load_rows(pointer, bias, nodes, rows, inside, batch, HAS_BIAS: tl.constexpr):
+    """Logits of some nodes and rows, with their biases: a tile (rows, nodes)."""
+    z = tl.load(pointer + nodes[None, :] * batch + rows[:, None], mask=inside[:, None], other=0.0).to(tl.float32)
+    if HAS_BIAS:
+        z += tl.load(bias + nodes)[None, :]
+    return z
+
+
+@triton.jit
+def _at_leaves(
+    p,
+    leaves,
+    real,  # which of the leaves exist
+    rows,
+    inside,
+    part,  # where sums of this program go
+    member,
+    n_leaves,
+    batch,
+    numbers,
+    numbers_bias,
+    numbers_gradient,
+    numbers_bias_parts,
+    target,
+    out,
+    MODE: tl.constexpr,
+    CLASSES: tl.constexpr,
+    CLASS_BLOCK: tl.constexpr,
+    HAS_NUMBERS_BIAS: tl.constexpr,
+):
+    """Values of leaves, a tile (rows, leaves), from their arrival, with what is written on the way."""
+    ROWS: tl.constexpr = p.shape[0]
+    LEAVES: tl.constexpr = p.shape[1]
+    v = p
+    there = inside[:, None] & real[None, :]
+    if MODE == ARRIVE:
+        tl.store(out + (member * n_leaves + leaves[None, :]) * batch + rows[:, None], p, mask=there)
+    elif MODE == VALUES:
+        v = tl.load(numbers + (member * n_leaves + leaves[None, :]) * batch + rows[:, None], mask=there, other=0.0)
+        v = v.to(tl.float32)
+    elif MODE == BEST:
+        most, which = tl.max(
+            tl.where(real[None, :], p, -1.0), 1, return_indices=True, return_indices_tie_break_left=True
+        )
+        place = (part * tl.num_programs(2) + member) * batch + rows
+        tl.store(out + place, most, mask=inside)
+        tl.store(numbers_gradient + place, tl.min(leaves, 0) + which, mask=inside)
+    elif MODE == CONSTANT or MODE == PREDICT_CONSTANT:
+        own = numbers + member * n_leaves * CLASSES
+        classes = tl.arange(0, CLASS_BLOCK)
+        known = real[:, None] & (classes < CLASSES)[None, :]
+        table = tl.load(own + leaves[:, None] * CLASSES + classes[None, :], mask=known, other=float("-inf"))
+        table = tl.where(real[:, None], table.to(tl.float32), 0.0)  # (leaves, classes)
+        top = tl.max(table, 1)
+        exponents = tl.exp(table - top[:, None])
+        total = tl.sum(exponents, 1)
+        if MODE == CONSTANT:
+            log_total = top + tl.log(total)
+            label = tl.load(target + rows, mask=inside, other=0)
+            picked = tl.load(own + leaves[None, :] * CLASSES + label[:, None], mask=there, other=0.0)
+            v = tl.where(there, log_total[None, :] - picked.to(tl.float32), 0.0)
+            place = numbers_gradient + ((part * tl.num_programs(2) + member) * n_leaves + leaves) * CLASSES
+            if LEAVES >= 16:
+                chosen = (classes[:, None] == label[None, :]).to(tl.float32)  # (classes, rows)
+                mass = tl.dot(chosen, p, input_precision="ieee")  # (classes, leaves)
+                tl.store(place[None, :] + classes[:, None], mass, mask=real[None, :] & (classes < CLASSES)[:, None])
+            else:
+                for c in range(CLASSES):
+                    tl.store(place + c, tl.sum(tl.where(label[:, None] == c, p, 0.0), 0), mask=real)
+        else:
+            said = exponents / total[:, None]  # (leaves, classes)
+            place = out + ((part * tl.num_programs(2) + member) * batch + rows) * CLASSES
+            if LEAVES >= 16:
+                answer = tl.dot(p, said, input_precision="ieee")  # (rows, classes)
+                tl.store(place[:, None] + classes[None, :], answer, mask=inside[:, None] & (classes < CLASSES)[None, :])
+            else:
+                for c in range(CLASSES):
+                    column = tl.sum(tl.where((classes == c)[None, :], said, 0.0), 1)  # (leaves,)
+                    tl.store(place + c, tl.sum(p * column[None, :], 1), mask=inside)
+    else:  # NUMBERS or PREDICT_NUMBERS
+        own = numbers + (member * n_leaves + leaves[None, :]) * CLASSES * batch + rows[:, None]
+        own_bias = numbers_bias + (member * n_leaves + leaves) * CLASSES
+        top = tl.full([ROWS, LEAVES], float("-inf"), tl.float32)
+        total = tl.zeros([ROWS, LEAVES], tl.float32)
+        picked = tl.zeros([ROWS, LEAVES], tl.float32)
+        label = rows
+        if MODE == NUMBERS:
+            label = tl.load(target + rows, mask=inside, other=0)
+        for c in range(CLASSES):
+            said = tl.load(own + c * batch, mask=there, other=0.0).to(tl.float32)
+            if HAS_NUMBERS_BIAS:
+                said += tl.load(own_bias + c, mask=real, other=0.0)[None, :]
+            higher = tl.maximum(top, said)
+            total = total * tl.exp(top - higher) + tl.exp(said - higher)
+            top = higher
+            if MODE == NUMBERS:
+                picked = tl.where(label[:, None] == c, said, picked)
+        log_total = top + tl.log(total)
+        if MODE == NUMBERS:
+            v = tl.where(there, log_total - picked, 0.0)
+        for c in range(CLASSES):
+            said = tl.load(own + c * batch, mask=there, other=0.0).to(tl.float32)
+            if HAS_NUMBERS_BIAS:
+                said += tl.load(own_bias + c, mask=real, other=0.0)[None, :]
+            answer = p * tl.exp(said - log_total)
+            if MODE == NUMBERS:
+                gradient = tl.where(label[:, None] == c, answer - p, answer)
+                place = (member * n_leaves + leaves[None, :]) * CLASSES * batch + rows[:, None] + c * batch
+                tl.store(numbers_gradient + place, gradient, mask=there)
+                if HAS_NUMBERS_BIAS:
+                    first = ((part * tl.num_programs(2) + member) * n_leaves + leaves) * CLASSES
+                    tl.store(numbers_bias_parts + first + c, tl.sum(gradient, 0), mask=real)
+            else:
+                place = out + ((part * tl.num_programs(2) + member) * batch + rows) * CLASSES
+                tl.store(place + c, tl.sum(tl.where(real[None, :], answer, 0.0), 1), mask=inside)
+    return v
+
+
+@triton.jit
+def binary(
+    logits,  # (members, nodes, batch)
+    bias,  # (members, nodes)
+    share,  # (members or 1, batch): what each row brings to the root
+    target,  # (members or 1, batch)
+    numbers,  # (members, leaves, ...)
+    numbers_bias,
+    logits_gradient,
+    bias_parts,  # (blocks, members, nodes)
+    numbers_gradient,
+    numbers_bias_parts,
+    roots,  # (members, subtrees, batch): what is expected at the root of each subtree
+    loss_parts,  # (members, blocks)
+    out,
+    batch,
+    n_nodes,
+    n_leaves,
+    share_stride,
+    target_stride,
+    even_share,
+    TOP: tl.constexpr,  # layers above the subtree
+    LEVELS: tl.constexpr,  # layers of it
+    ROWS: tl.constexpr,
+    TOGETHER: tl.constexpr,  # rows that one thread takes
+    MODE: tl.constexpr,
+    CLASSES: tl.constexpr,
+    CLASS_BLOCK: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    HAS_NUMBERS_BIAS: tl.constexpr,
+    HAS_SHARE: tl.constexpr,
+    WITH_LOSS: tl.constexpr,
+):
+    """Trees whose nodes have two children of their own: one program a block of rows, subtree and member."""
+    block, subtree, member = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
+    # A thread takes few rows and all nodes: then nothing moves between threads on the way down and up.
+    rows = tl.max_contiguous(block * ROWS + tl.arange(0, ROWS), TOGETHER)
+    inside = rows < batch
+    z_of = logits + member * n_nodes * batch
+    bias_of = bias + member * n_nodes
+    if HAS_SHARE:
+        arriving = tl.load(share + member * share_stride + rows, mask=inside, other=0.0)
+    else:
+        arriving = tl.where(inside, even_share, 0.0)
+    p = arriving[:, None]
+    for d in tl.static_range(TOP):
+        node = (1 << d) - 1 + (subtree >> (TOP - d)) + tl.arange(0, 1)
+        left, right = _sigmoids(_load_rows(z_of, bias_of, node, rows, inside, batch, HAS_BIAS))
+        p = p * tl.where(((subtree >> (TOP - d - 1)) & 1) == 0, left, right)
+    for d in tl.static_range(LEVELS):
+        nodes = (1 << (TOP + d)) - 1 + (subtree << d) + tl.arange(0, 1 << d)
+        left, right = _sigmoids(_load_rows(z_of, bias_of, nodes, rows, inside, batch, HAS_BIAS))
+        p = tl.reshape(tl.join(p * left, p * right), [ROWS, 2 << d])
+    leaves = (subtree << LEVELS) + tl.arange(0, 1 << LEVELS)
+    predicts: tl.constexpr = MODE == PREDICT_CONSTANT or MODE == PREDICT_NUMBERS or MODE == BEST
+    v = _at_leaves(
+        p,
+        leaves,
+        leaves < n_leaves,
+        rows,
+        inside,
+        subtree if predicts else block,
+        member,
+        n_leaves,
+        batch,
+        numbers,
+        numbers_bias,
+        numbers_gradient,
+        numbers_bias_parts,
+        target + member * target_stride,
+        out,
+        MODE,
+        CLASSES,
+        CLASS_BLOCK,
+        HAS_NUMBERS_BIAS,
+    )
+    if MODE != ARRIVE and not predicts:
+        for d in tl.static_range(LEVELS - 1, -1, -1):
+            nodes = (1 << (TOP + d)) - 1 + (subtree << d) + tl.arange(0, 1 << d)
+            left, right = _sigmoids(_load_rows(z_of, bias_of, nodes, rows, inside, batch, HAS_BIAS))
+            p_left, p_right = tl.split(tl.reshape(p, [ROWS, 1 << d, 2]))
+            v_left, v_right = tl.split(tl.reshape(v, [ROWS, 1 << d, 2]))
+            gradient = p_left * right * (v_left - v_right)
+            place = logits_gradient + member * n_nodes * batch + nodes[None, :] * batch + rows[:, None]
+            tl.store(place, gradient, mask=inside[:, None])
+            if HAS_BIAS:
+                first = (block * tl.num_programs(2) + member) * n_nodes
+                tl.store(bias_parts + first + nodes, tl.sum(gradient, 0))
+            v = left * v_left + right * v_right
+            p = p_left + p_right
+        expected = tl.sum(v, 1)  # of one column
+        if TOP > 0:
+            tl.store(roots + (member * tl.num_programs(1) + subtree) * batch + rows, expected, mask=inside)
+        elif WITH_LOSS:
+            tl.store(loss_parts + member * tl.num_programs(0) + block, tl.sum(arriving * expected, 0))
+
+
+@triton.jit
+def layered(
+    logits,  # (members, logits, batch)
+    bias,  # (members, logits)
+    share,
+    target,
+    numbers,
+    numbers_bias,
+    logits_gradient,
+    bias_parts,
+    numbers_gradient,
+    numbers_bias_parts,
+    branching,  # (members, branches, batch), to work in
+    arrivals,  # (members, nodes of all layers, batch), to work in
+    values,  # likewise
+    loss_parts,
+    out,
+    batch,
+    depth,
+    n_nodes,
+    n_all,
+    n_leaves,
+    share_stride,
+    target_stride,
+    even_share,
+    WINDOW: tl.constexpr,
+    STRIDE: tl.constexpr,
+    ROWS: tl.constexpr,
+    NODES: tl.constexpr,
+    MODE: tl.constexpr,
+    CLASSES: tl.constexpr,
+    CLASS_BLOCK: tl.constexpr,
+    HAS_BIAS: tl.constexpr,
+    HAS_NUMBERS_BIAS: tl.constexpr,
+    HAS_SHARE: tl.constexpr,
+    WITH_LOSS: tl.constexpr,
+):
+    """Any window and stride: one program a block of rows and member, layer by layer through memory that stays near."""
+    block, member = tl.program_id(0), tl.program_id(2).to(tl.int64)
+    rows = block * ROWS + tl.arange(0, ROWS)
+    inside = rows < batch
+    LOGITS: tl.constexpr = 1 if WINDOW == 2 else WINDOW  # of a node
+    z_of = logits + member * n_nodes * LOGITS * batch + rows[:, None]
+    bias_of = bias + member * n_nodes * LOGITS
+    b_of = branching + member * n_nodes * WINDOW * batch + rows[:, None]
+    p_of = arrivals + member * n_all * batch + rows[:, None]
+    if HAS_SHARE:
+        arriving = tl.load(share + member * share_stride + rows, mask=inside, other=0.0)
+    else:
+        arriving = tl.where(inside, even_share, 0.0)
+    # Branching of all nodes.
+    for start in range(0, n_nodes, NODES):
+        nodes = start + tl.arange(0, NODES)
+        there = inside[:, None] & (nodes < n_nodes)[None, :]
+        if WINDOW == 2:
+            z = tl.load(z_of + nodes[None, :] * batch, mask=there, other=0.0).to(tl.float32)
+            if HAS_BIAS:
+                z += tl.load(bias_of + nodes, mask=nodes < n_nodes, other=0.0)[None, :]
+            left, right = _sigmoids(z)
+            tl.store(b_of + (2 * nodes)[None, :] * batch, left, mask=there)
+            tl.store(b_of + (2 * nodes + 1)[None, :] * batch, right, mask=there)
+        else:
+            top = tl.full([ROWS, NODES], float("-inf"), tl.float32)
+            total = tl.zeros([ROWS, NODES], tl.float32)
+            for j in range(WINDOW):
+                z = tl.load(z_of + (nodes * WINDOW + j)[None, :] * batch, mask=there, other=0.0).to(tl.float32)
+                if HAS_BIAS:
+                    z += tl.load(bias_of + nodes * WINDOW + j, mask=nodes < n_nodes, other=0.0)[None, :]
+                higher = tl.maximum(top, z)
+                total = total * tl.exp(top - higher) + tl.exp(z - higher)
+                top = higher
+            for j in range(WINDOW):
+                z = tl.load(z_of + (nodes * WINDOW + j)[None, :] * batch, mask=there, other=0.0).to(tl.float32)
+                if HAS_BIAS:
+                    z += tl.load(bias_of + nodes * WINDOW + j, mask=nodes < n_nodes, other=0.0)[None, :]
+                tl.store(b_of + (nodes * WINDOW + j)[None, :] * batch, tl.exp(z - top) / total, mask=there)
+    tl.store(p_of, arriving[:, None], mask=inside[:, None])
+    tl.debug_barrier()  # what one thread has written, others read
+    # Down: each node gathers from its parents.
+    above, width = 0, 1  # first node of the layer, and how many there are
+    for _ in range(depth):
+        below, width_below = above + width, (width - 1) * STRIDE + WINDOW
+        for start in range(0, width_below, NODES):
+            children = start + tl.arange(0, NODES)
+            p = tl.zeros([ROWS, NODES], tl.float32)
+            for j in tl.static_range(WINDOW):
+                parents = (children - j) // STRIDE
+                real = (children >= j) & ((children - j) % STRIDE == 0) & (parents < width)
+                there = inside[:, None] & real[None, :]
+                flow = tl.load(p_of + (above + parents)[None, :] * batch, mask=there, other=0.0)
+                share_of = tl.load(b_of + ((above + parents) * WINDOW + j)[None, :] * batch, mask=there, other=0.0)
+                p += flow * share_of
+            there = inside[:, None] & (children < width_below)[None, :]
+            tl.store(p_of + (below + children)[None, :] * batch, p, mask=there)
+        tl.debug_barrier()
+        above, width = below, width_below
+    # At the leaves, a block at a time.
+    predicts: tl.constexpr = MODE == PREDICT_CONSTANT or MODE == PREDICT_NUMBERS or MODE == BEST
+    v_of = values + member * n_all * batch + rows[:, None]
+    for start in range(0, n_leaves, NODES):
+        leaves = start + tl.arange(0, NODES)
+        real = leaves < n_leaves
+        there = inside[:, None] & real[None, :]
+        p = tl.load(p_of + (above + leaves)[None, :] * batch, mask=there, other=0.0)
+        v = _at_leaves(
+            p,
+            leaves,
+            real,
+            rows,
+            inside,
+            start // NODES if predicts else block,
+            member,
+            n_leaves,
+            batch,
+            numbers,
+            numbers_bias,
+            numbers_gradient,
+            numbers_bias_parts,
+            target + member * target_stride,
+            out,
+            MODE,
+            CLASSES,
+            CLASS_BLOCK,
+            HAS_NUMBERS_BIAS,
+        )
+        if MODE != ARRIVE and not predicts:
+            tl.store(v_of + (above + leaves)[None, :] * batch, v, mask=there)
+    if MODE != ARRIVE and not predicts:
+        tl.debug_barrier()
+        # Up: each node asks its children.
+        for _ in range(depth):
+            below = above
+            width = (width - WINDOW) // STRIDE + 1
+            above = below - width
+            for start in range(0, width, NODES):
+                nodes = start + tl.arange(0, NODES)
+                real = nodes < width
+                there = inside[:, None] & real[None, :]
+                v = tl.zeros([ROWS, NODES], tl.float32)
+                for j in tl.static_range(WINDOW):
+                    share_of = tl.load(b_of + ((above + nodes) * WINDOW + j)[None, :] * batch, mask=there, other=0.0)
+                    child = tl.load(v_of + (below + nodes * STRIDE + j)[None, :] * batch, mask=there, other=0.0)
+                    v += share_of * child
+                tl.store(v_of + (above + nodes)[None, :] * batch, v, mask=there)
+                p = tl.load(p_of + (above + nodes)[None, :] * batch, mask=there, other=0.0)
+                for j in tl.static_range(LOGITS):
+                    share_of = tl.load(b_of + ((above + nodes) * WINDOW + j)[None, :] * batch, mask=there, other=0.0)
+                    child = tl.load(v_of + (below + nodes * STRIDE + j)[None, :] * batch, mask=there, other=0.0)
+                    gradient = p * share_of * (child - v)
+                    row = member * n_nodes * LOGITS + (above + nodes) * LOGITS + j
+                    tl.store(logits_gradient + row[None, :] * batch + rows[:, None], gradient, mask=there)
+                    if HAS_BIAS:
+                        first = block * tl.num_programs(2) * n_nodes * LOGITS
+                        tl.store(bias_parts + first + row, tl.sum(gradient, 0), mask=real)
+            tl.debug_barrier()
+        if WITH_LOSS:
+            v = tl.load(v_of, mask=inside[:, None], other=0.0)
+            tl.store(loss_parts + member * tl.num_programs(0) + block, tl.sum(tl.sum(v, 1) * arriving, 0))
+
+
+@triton.jit
+def finish(
+    bias_parts,  # (blocks, members * nodes)
+    bias_gradient,  # (members * nodes)
+    leaf_parts,  # (blocks, members * leaves, classes): arrived mass, or gradients of biases
+    numbers,  # (members * leaves, classes)
+    leaf_gradient,  # (members * leaves, classes)
+    loss_parts,  # (members, blocks)
+    loss,  # (members,)
+    n_blocks,
+    n_biases,
+    n_leaves,  # of all members
+    bias_programs,
+    leaf_programs,
+    CONSTANT_LEAVES: tl.constexpr,
+    CLASSES: tl.constexpr,
+    CLASS_BLOCK: tl.constexpr,
+    SIZE: tl.constexpr,
+    LEAVES: tl.constexpr,
+    BLOCKS: tl.constexpr,
+):
+    """Adds up what the programs of one pass found, always in the same order."""
+    program = tl.program_id(0)
+    blocks = tl.arange(0, BLOCKS)
+    if program < bias_programs:
+        i = program * SIZE + tl.arange(0, SIZE)
+        bias_total = tl.zeros([SIZE], tl.float32)
+        for start in range(0, n_blocks, BLOCKS):
+            k = start + blocks
+            some = tl.load(
+                bias_parts + k[:, None].to(tl.int64) * n_biases + i[None, :],
+                mask=(k < n_blocks)[:, None] & (i < n_biases)[None, :],
+                other=0.0,
+            )
+            bias_total += tl.sum(some, 0)
+        tl.store(bias_gradient + i, bias_total, mask=i < n_biases)
+    elif program < bias_programs + leaf_programs:
+        leaves = (program - bias_programs) * LEAVES + tl.arange(0, LEAVES)
+        classes = tl.arange(0, CLASS_BLOCK)
+        there = (leaves < n_leaves)[:, None] & (classes < CLASSES)[None, :]
+        place = leaves[:, None] * CLASSES + classes[None, :]
+        leaf_total = tl.zeros([LEAVES, CLASS_BLOCK], tl.float32)
+        for start in range(0, n_blocks, BLOCKS):
+            k = start + blocks
+            some_leaves = tl.load(
+                leaf_parts + k[:, None, None].to(tl.int64) * n_leaves * CLASSES + place[None, :, :],
+                mask=(k < n_blocks)[:, None, None] & there[None, :, :],
+                other=0.0,
+            )
+            leaf_total += tl.sum(some_leaves, 0)
+        if CONSTANT_LEAVES:  # of mass(c) * (log sum exp - number(c)), summed over c
+            said = tl.load(numbers + place, mask=there, other=float("-inf")).to(tl.float32)
+            said = tl.where((leaves < n_leaves)[:, None], said, 0.0)
+            exponents = tl.exp(said - tl.max(said, 1)[:, None])
+            softmax = exponents / tl.sum(exponents, 1)[:, None]
+            leaf_total = softmax * tl.sum(leaf_total, 1)[:, None] - leaf_total
+        tl.store(leaf_gradient + place, leaf_total, mask=there)
+    else:
+        member = program - bias_programs - leaf_programs
+        loss_total = tl.zeros([BLOCKS], tl.float32)
+        for start in range(0, n_blocks, BLOCKS):
+            k = start + blocks
+            loss_total += tl.load(loss_parts + member * n_blocks + k, mask=k < n_blocks, other=0.0)
+        tl.store(loss + member, tl.sum(loss_total, 0))
+
+
+@triton.jit
+def pick(
+    most,  # (parts, members, batch): the largest arrival of each part of the tree
+    leaf,  # (parts, members, batch): and where
+    numbers,  # (members, leaves, classes, batch or 1)
+    numbers_bias,  # (members, leaves, classes)
+    out,  # (members, batch, classes)
+    n_parts,
+    n_leaves,
+    batch,
+    CONSTANT_LEAVES: tl.constexpr,
+    HAS_NUMBERS_BIAS: tl.constexpr,
+    CLASSES: tl.constexpr,
+    CLASS_BLOCK: tl.constexpr,
+    ROWS: tl.constexpr,
+):
+    """Probabilities of classes at the leaf of the largest arrival."""
+    member = tl.program_id(1).to(tl.int64)
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    inside = rows < batch
+    best = tl.full([ROWS], -1.0, tl.float32)
+    chosen = tl.zeros([ROWS], tl.int64)
+    for part in range(n_parts):
+        place = (part * tl.num_programs(1) + member) * batch + rows
+        p = tl.load(most + place, mask=inside, other=-1.0)
+        u = tl.load(leaf + place, mask=inside, other=0)
+        chosen = tl.where(p > best, u, chosen)
+        best = tl.maximum(p, best)
+    classes = tl.arange(0, CLASS_BLOCK)
+    there = inside[:, None] & (classes < CLASSES)[None, :]
+    place = (member * n_leaves + chosen[:, None]) * CLASSES + classes[None, :]
+    if CONSTANT_LEAVES:
+        said = tl.load(numbers + place, mask=there, other=float("-inf")).to(tl.float32)
+    else:
+        said = tl.load(numbers + place * batch + rows[:, None], mask=there, other=float("-inf")).to(tl.float32)
+        if HAS_NUMBERS_BIAS:
+            said += tl.load(numbers_bias + place, mask=there, other=0.0)
+    said = tl.where(inside[:, None], said, 0.0)
+    exponents = tl.exp(said - tl.max(said, 1)[:, None])
+    softmax = exponents / tl.sum(exponents, 1)[:, None]
+    tl.store(out + (member * batch + rows[:, None]) * CLASSES + classes[None, :], softmax, mask=there)

@@ -1,0 +1,126 @@
+"""Passes over the rows: step by step, or on a GPU as replays of a captured step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from tartree.nn import Tree
+from tartree.ops import fused
+from tartree.training.adam import paces
+from tartree.training.captured import Captured, can_capture
+from tartree.training.recipe import Recipe
+from tartree.training.rows import Batch, Rows, TensorRows
+from tartree.training.step import Step
+
+
+class Epochs(Protocol):
+    """Runs epochs, one after the other."""
+
+    def run(self, number: int) -> Tensor:
+        """Epoch `number`, from 0; the mean loss of each member, (members,), which may still be being computed."""
+
+
+def make_epochs(tree: Tree, rows: Rows, recipe: Recipe, generator: torch.Generator) -> Epochs:
+    """The fastest way to run the epochs of a training."""
+    if isinstance(rows, TensorRows) and rows.x.device.type == "cuda" and fused.has_triton() and can_capture(tree):
+        return CapturedEpochs(tree, rows, recipe)
+    return EagerEpochs(tree, rows, recipe, generator)
+
+
+class EagerEpochs:
+    """Step by step, from any rows, on any device."""
+
+    def __init__(self, tree: Tree, rows: Rows, recipe: Recipe, generator: torch.Generator) -> None:
+        self.rows, self.recipe, self.generator = rows, recipe, generator
+        self.step = Step(tree, recipe, len(rows), recipe.n_batches(len(rows)))
+
+    def run(self, number: int) -> Tensor:
+        total: Tensor | None = None
+        n_rows, recipe = len(self.rows), self.recipe
+        n_batches = recipe.n_batches(n_rows)
+        for i, batch in enumerate(self._batches(n_batches)):
+            loss = self.step(batch, recipe.rate((number + i / n_batches) / recipe.epochs), self.generator)
+            part = loss * (batch.x.shape[-2] / n_rows)
+            total = part if total is None else total + part
+        assert total is not None
+        return total
+
+    def _batches(self, n_batches: int) -> Iterator[Batch]:
+        if n_batches == 1:
+            yield self.rows.take(None)
+            return
+        # Batches of equal size (to one), so that the last is not a handful of rows with a whole step to say.
+        for index in torch.randperm(len(self.rows), generator=self.generator).tensor_split(n_batches):
+            yield self.rows.take(index)
+
+
+class CapturedEpochs:
+    """On a GPU: rows are shuffled and gathered there, and a step is one graph. Random numbers are torch's own."""
+
+    def __init__(self, tree: Tree, rows: TensorRows, recipe: Recipe) -> None:
+        self.rows = rows
+        n_rows, device = len(rows), rows.x.device
+        # Equal sizes but for the last, and whole vectors of memory: rows of a batch are the last axis of every tensor.
+        share = -(-n_rows // recipe.n_batches(n_rows))
+        self.size = min(n_rows, -(-share // 8) * 8)
+        self.n_batches = -(-n_rows // self.size)
+        self.last = n_rows - (self.n_batches - 1) * self.size
+        self.step = Step(tree, recipe, n_rows, self.n_batches, captured=True)
+        n_steps = recipe.epochs * self.n_batches
+        self.order = torch.arange(n_rows, device=device)
+        self._keys = torch.empty(n_rows, device=device)
+        self.clock = torch.zeros(1, dtype=torch.int64, device=device)  # steps so far
+        self.paces = paces([*(recipe.rate(i / n_steps) for i in range(n_steps)), 0.0]).to(device)
+        self.pace = self.paces[0].clone()
+        self.n_epochs = recipe.epochs
+        self.losses = torch.empty(0)  # (epochs, members), once it is known how many there are
+        self.shuffle = Captured(self._shuffle)
+        self.steps = {size: Captured(partial(self._take, size)) for size in (self.size, self.last)}
+
+    def run(self, number: int) -> Tensor:
+        if self.n_batches > 1:
+            self.shuffle()
+            full = self.steps[self.size]
+            for _ in range(self.n_batches - 1):
+                full()
+        self.steps[self.last]()
+        return self.losses[number]
+
+    def _shuffle(self) -> None:
+        torch.sort(torch.rand(len(self.order), device=self.order.device), out=(self._keys, self.order))
+
+    def _take(self, size: int) -> None:
+        from tartree.training import kernels
+
+        batch = self.rows.take(None) if self.n_batches == 1 else self._gather(size)
+        loss = self.step(batch, self.pace)
+        members = len(loss)
+        if not len(self.losses):
+            self.losses = torch.zeros(self.n_epochs, members, device=loss.device)
+        kernels.advance[(1,)](
+            self.clock, self.paces, self.pace, loss, self.losses, self.n_batches, size / len(self.rows), members,
+            MEMBERS=1 << (members - 1).bit_length(),
+        )  # fmt: skip
+
+    def _gather(self, size: int) -> Batch:
+        """The next rows in the order of this epoch."""
+        from tartree.training import kernels
+
+        rows, n_features = self.rows, self.rows.x.shape[1]
+        index = torch.empty(size, dtype=torch.int64, device=rows.x.device)
+        x = rows.x.new_empty(size, n_features)
+        classes = rows.target if rows.target.dim() == 1 else self.order  # other targets are gathered by their index
+        target = classes.new_empty(size)
+        kernels.gather[(size,)](
+            rows.x, classes, self.order, self.clock, x, target, index, self.n_batches, self.size, n_features,
+            FEATURES=min(1024, 1 << (n_features - 1).bit_length()),
+        )  # fmt: skip
+        if rows.target.dim() > 1:
+            target = rows.target.index_select(0, index)
+        weight = None if rows.weight is None else rows.weight.index_select(-1, index)
+        return Batch(x, target, weight)

@@ -1,0 +1,60 @@
+"""How good the members are on other rows, as predictions are made."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tartree import losses
+from tartree.nn import Selection, Tree, combine
+from tartree.ops import fused
+from tartree.training.captured import Captured, can_capture
+from tartree.training.rows import Batch, Rows, TensorRows
+
+
+class Evaluation:
+    """Loss and score of each member on rows that it does not learn from."""
+
+    def __init__(self, tree: Tree, rows: Rows, selection: Selection, batch_size: int) -> None:
+        self.tree, self.rows, self.selection = tree, rows, selection
+        self.pieces = torch.arange(len(rows)).split(max(batch_size, 4096))
+        self.captured: list[tuple[Captured, list[Tensor]]] = []
+        if isinstance(rows, TensorRows) and rows.x.device.type == "cuda" and fused.has_triton() and can_capture(tree):
+            self.captured = [self._capture(rows.take(index)) for index in self.pieces]
+
+    @torch.no_grad()
+    def __call__(self) -> tuple[Tensor, Tensor]:
+        """Loss and score, each (members,), on the CPU and in double precision."""
+        self.tree.eval()
+        if self.captured:
+            for run, _ in self.captured:
+                run()
+            sums = torch.stack([torch.stack(parts) for _, parts in self.captured]).cpu().sum(0)
+        else:
+            sums = torch.stack([torch.stack(self._sums(self.rows.take(index))).cpu() for index in self.pieces]).sum(0)
+        self.tree.train()
+        loss, score, weight = sums
+        return loss / weight, score / weight
+
+    def _sums(self, batch: Batch) -> list[Tensor]:
+        """Weighted sums of losses and scores, and of the weights, each (members,)."""
+        function = losses.mixture if self.selection == "multi" else losses.selected
+        leaves = self.tree(batch.x)
+        members, n_rows, _ = leaves.arrival.shape
+        predicted = combine(leaves.arrival, self.tree.output.mean(leaves.numbers), self.selection)
+        score = self.tree.output.score(predicted, batch.target).double()  # (members, batch)
+        weight = torch.ones((), device=score.device) if batch.weight is None else batch.weight
+        weight = weight.double().expand(members, n_rows)
+        total = weight.sum(-1)
+        loss = function(leaves, batch.target, self.tree.output, batch.weight).double() * total
+        return [loss, (score * weight).sum(-1), total]
+
+    def _capture(self, batch: Batch) -> tuple[Captured, list[Tensor]]:
+        members = next(self.tree.parameters()).shape[0]
+        parts = [torch.zeros(members, dtype=torch.float64, device=batch.x.device) for _ in range(3)]
+
+        def run() -> None:
+            for part, found in zip(parts, self._sums(batch), strict=True):
+                part.copy_(found)
+
+        return Captured(run), parts

@@ -1,0 +1,75 @@
+"""Triton kernels of a captured training step: what the host does in other loops, a GPU does by itself here."""
+
+# Kernels are compiled from source, not run: annotations and types are Triton's own.
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def gather(x, target, order, clock, x_out, target_out, index, n_batches, size, n_features, FEATURES: tl.constexpr):
+    """One program a row of the batch: finds its row of the table, notes it, and copies it."""
+    i = tl.program_id(0)
+    first = (tl.load(clock) % n_batches) * size
+    row = tl.load(order + first + i)
+    tl.store(index + i, row)
+    tl.store(target_out + i, tl.load(target + row))
+    for start in range(0, n_features, FEATURES):
+        features = start + tl.arange(0, FEATURES)
+        there = features < n_features
+        tl.store(x_out + i * n_features + features, tl.load(x + row * n_features + features, mask=there), mask=there)
+
+
+@triton.jit
+def advance(clock, paces, pace, loss, losses, n_batches, share, n_members, MEMBERS: tl.constexpr):
+    """The end of a step: note its loss, and set the pace of the next."""
+    step = tl.load(clock)
+    members = tl.arange(0, MEMBERS)
+    there = members < n_members
+    place = losses + (step // n_batches) * n_members + members
+    total = tl.load(place, mask=there, other=0.0) + share * tl.load(loss + members, mask=there, other=0.0)
+    tl.store(place, total, mask=there)
+    tl.store(clock, step + 1)
+    numbers = tl.arange(0, 4)
+    tl.store(pace + numbers, tl.load(paces + (step + 1) * 4 + numbers))
+
+
+@triton.jit
+def _update(program, parameter, gradient, mean, square, pace, size, decay, SIZE: tl.constexpr):
+    i = program.to(tl.int64) * SIZE + tl.arange(0, SIZE)
+    there = i < size
+    rate, step_size, scale = tl.load(pace), tl.load(pace + 1), tl.load(pace + 2)
+    g = tl.load(gradient + i, mask=there, other=0.0).to(tl.float32)
+    m = tl.load(mean + i, mask=there, other=0.0)
+    v = tl.load(square + i, mask=there, other=0.0)
+    p = tl.load(parameter + i, mask=there, other=0.0)
+    m += 0.1 * (g - m)
+    v += 0.001 * (g * g - v)
+    p -= p * (rate * decay) + step_size * m / (tl.sqrt(v) * scale + 1e-8)
+    tl.store(parameter + i, p, mask=there)
+    tl.store(mean + i, m, mask=there)
+    tl.store(square + i, v, mask=there)
+
+
+@triton.jit
+def adam(
+    pace,
+    parameter_0, gradient_0, mean_0, square_0, size_0, decay_0, programs_0,
+    parameter_1, gradient_1, mean_1, square_1, size_1, decay_1, programs_1,
+    parameter_2, gradient_2, mean_2, square_2, size_2, decay_2, programs_2,
+    parameter_3, gradient_3, mean_3, square_3, size_3, decay_3,
+    SIZE: tl.constexpr,
+):  # fmt: skip
+    """Adam with decoupled weight decay for four tensors at once."""
+    program = tl.program_id(0)
+    if program < programs_0:
+        _update(program, parameter_0, gradient_0, mean_0, square_0, pace, size_0, decay_0, SIZE)
+    elif program < programs_1:
+        _update(program - programs_0, parameter_1, gradient_1, mean_1, square_1, pace, size_1, decay_1, SIZE)
+    elif program < programs_2:
+        _update(program - programs_1, parameter_2, gradient_2, mean_2, square_2, pace, size_2, decay_2, SIZE)
+    else:
+        _update(program - programs_2, parameter_3, gradient_3, mean_3, square_3, pace, size_3, decay_3, SIZE)

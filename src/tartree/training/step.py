@@ -1,0 +1,114 @@
+"""One training step: the loss of a batch, its gradient, and Adam."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from tartree import losses
+from tartree.nn import Tree
+from tartree.training.adam import Adam, Group, KernelAdam, Optimizer
+from tartree.training.recipe import Recipe
+from tartree.training.rows import Batch
+
+#: Multiplications and additions of a forward, below which a second thread costs more than it brings.
+SMALL_STEP = 10_000_000
+
+
+class Step:
+    """Steps of one run: keeps the optimiser's state.
+
+    Parameters
+    ----------
+    tree : Tree
+    recipe : Recipe
+    n_rows : int
+        Of the whole table; regularisation depends on it.
+    n_batches : int
+        Steps of an epoch, over which the weight decay is shared out.
+    captured : bool
+        Whether steps will be captured in a graph on a GPU.
+    """
+
+    def __init__(self, tree: Tree, recipe: Recipe, n_rows: int, n_batches: int, *, captured: bool = False) -> None:
+        self.tree, self.recipe, self.n_rows = tree, recipe, n_rows
+        decision: list[Tensor] = list(tree.decision.parameters())
+        leaf: list[Tensor] = list(tree.leaf.parameters())
+        own = {id(p) for p in (*decision, *leaf)}
+        rest: list[Tensor] = [p for p in tree.parameters() if id(p) not in own]  # temperatures
+        groups: list[Group] = [
+            (decision, recipe.decision_decay / n_batches),
+            (leaf, recipe.leaf_decay / n_batches),
+            (rest, 0.0),
+        ]
+        self.optimizer: Optimizer = KernelAdam(groups) if captured else Adam(groups)
+
+    def __call__(self, batch: Batch, pace: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Learn from a batch; the loss of each member before, (members,).
+
+        `pace` is what the optimiser takes. `generator` draws the jitter, on its own device; without one it is drawn
+        where the batch is.
+        """
+        x = batch.x
+        if noise := self.recipe.noise(x.shape[-1], self.n_rows):
+            device = x.device if generator is None else generator.device
+            x = x + noise * torch.randn(x.shape, generator=generator, device=device).to(x)
+        self.optimizer.zero_grad()
+        with precision(self.recipe, x.device):
+            loss = leave_gradient(self.tree, x, batch, self.recipe)
+        self.optimizer.step(pace)
+        return loss
+
+
+def leave_gradient(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:
+    """The loss of each member, (members,); its gradient is left in the parameters."""
+    if recipe.loss == "expected" and not recipe.balance:
+        straight = losses.expected_gradient(tree, x, batch.target, batch.weight)
+        if straight is not None:
+            return straight
+    loss = loss_of(tree, x, batch, recipe)
+    loss.sum().backward()
+    return loss.detach()
+
+
+def loss_of(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:
+    """The loss that the recipe names, with its balance penalty, (members,)."""
+    logits = tree.decision(x)
+    leaves = tree.checked(logits, tree.leaf(x))
+    function = losses.expected if recipe.loss == "expected" else losses.mixture
+    loss = function(leaves, batch.target, tree.output, batch.weight)
+    if recipe.balance:
+        arrivals, branching = tree.branching.arrivals(logits), tree.branching.probabilities(logits)
+        loss = loss + recipe.balance * losses.balance(arrivals, branching, tree.structure, batch.weight)
+    return loss
+
+
+@contextmanager
+def enough_threads(tree: Tree, rows: int) -> Iterator[None]:
+    """One thread while a step is small: more would only wait for each other, the longer the busier the machine is."""
+    work = 2 * rows * sum(p.numel() for p in tree.parameters())  # multiplications and additions of a forward
+    before = torch.get_num_threads()
+    if work < SMALL_STEP:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def precision(recipe: Recipe, device: torch.device) -> Iterator[None]:
+    """Matrix products in the precision of the recipe; what comes after them is in single precision."""
+    if recipe.precision == "bfloat16":
+        with torch.autocast(device.type, torch.bfloat16):
+            yield
+        return
+    before = torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cuda.matmul.allow_tf32 = before or recipe.precision == "tf32"
+    try:
+        yield
+    finally:
+        torch.backends.cuda.matmul.allow_tf32 = before

@@ -1,0 +1,269 @@
+"""Warm starts from CART: a grown tree made soft, its leaves linear, and trained on by gradient."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import check_random_state
+
+from tartree import losses
+from tartree.estimators import TartClassifier, TartRegressor
+from tartree.estimators.base import TREE_SETTINGS
+from tartree.estimators.rows import number_of_rows
+from tartree.nn import MLPDecision, MLPLeaf, Tree
+from tartree.table import TableEncoder
+from tartree.training import Recipe, train
+from tartree.zoo.from_sklearn import from_sklearn
+from tartree.zoo.imported import ImportedClassifier, ImportedModel
+from tartree.zoo.splits import Floats, SplitTree
+
+#: Temperatures to choose from, in standard deviations of a feature.
+TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+GAP_LOGIT = 3.0  # how surely a gap goes the way that the tree learnt
+PRIOR = 1.0  # rows that a leaf has of the whole table's distribution, beside its own
+RECIPE = Recipe(epochs=100, learning_rate=0.01, decision_decay=1.0, leaf_decay=0.1)
+Model = TartClassifier | TartRegressor
+
+
+def warm_start(
+    source: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    temperature: float | None = None,
+    recipe: Recipe = RECIPE,
+    random_state: Any = None,
+    **parameters: Any,
+) -> Model:
+    """Train on from a decision tree: soften it, make its leaves linear, and fine-tune all of it.
+
+    Parameters
+    ----------
+    source : estimator
+        A fitted decision tree of scikit-learn, or one that `from_sklearn` imported.
+    X, y : table and target
+        What the tree was fitted to.
+    temperature : float, optional
+        Of the sigmoids at the start, in standard deviations of a feature. By default it is fitted: that of
+        `TEMPERATURES` with the best likelihood in a cross-validation of trees that are grown as the source was.
+    recipe : Recipe, optional
+        How it is trained.
+    random_state : int, RandomState or None
+    **parameters
+        Of `TartClassifier` or `TartRegressor`, such as ``selection`` or ``device``; those of the structure come from
+        the tree.
+
+    Returns
+    -------
+    TartClassifier or TartRegressor
+        Fitted, with the structure of the tree, linear decisions that began with one feature, and linear leaves.
+        `temperature_` is the temperature that was used.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from tartree import zoo
+    >>> X, y = load_iris(return_X_y=True)
+    >>> cart = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> model = zoo.warm_start(cart, X, y, random_state=0)
+    >>> bool(model.structure_.n_leaves == cart.get_n_leaves())
+    True
+    """
+    model = soften(source, X, y, temperature=temperature, random_state=random_state, **parameters)
+    rng = check_random_state(random_state)
+    target = target_of(model, y)
+    device = model._device()
+    model.recipe = recipe
+    model.history_ = train(
+        model.tree_.to(device),
+        model._rows_of(X, model._encoded(X), target, None, None, device),
+        model._recipe(),
+        generator=torch.Generator().manual_seed(int(rng.randint(np.iinfo(np.int32).max))),
+        selection=model.selection,
+        callbacks=model._callbacks(),
+        verbose=model.verbose,
+    )
+    model.tree_.eval()
+    return model
+
+
+def soften(
+    source: Any,
+    X: Any,
+    y: ArrayLike,
+    *,
+    temperature: float | None = None,
+    random_state: Any = None,
+    **parameters: Any,
+) -> Model:
+    """A decision tree with sigmoids in place of its thresholds, and leaves that count the rows of X; see `warm_start`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from tartree import zoo
+    >>> X, y = load_iris(return_X_y=True)
+    >>> cart = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    >>> zoo.soften(cart, X, y, temperature=0.1).score(X, y) > 0.9
+    True
+    """
+    imported = _one_tree(source)
+    for name in ("depth", "window", "stride", "decision", "leaf", "decision_layers", "leaf_layers", "members"):
+        if name in parameters:
+            raise ValueError(f"{name} comes from the tree, however: {name}={parameters[name]!r} is given; leave it out")
+    if temperature is None:
+        temperature = _fitted_temperature(source, X, y, random_state)
+    elif not 0 < temperature < float("inf"):
+        raise ValueError(f"temperature must be a positive number, however: {temperature=}")
+    estimator = TartClassifier if isinstance(imported, ImportedClassifier) else TartRegressor
+    model = estimator(random_state=random_state, **parameters)
+    _prepare(model, X, y)
+    tree = imported.splits_[0]
+    values, gaps = imported.encoder_.read(X)
+    structure, decisions, leaves = tree.layout()
+    model.structure_ = structure
+    model.depth = structure.depth
+    model._build({name: getattr(model, name) for name in TREE_SETTINGS})
+    at = np.full(len(tree.left), -1)
+    at[leaves] = np.arange(len(leaves))
+    _write_leaves(model, at[tree.route(values, gaps)], target_of(model, y))
+    if isinstance(model.tree_.decision, MLPDecision):
+        weight, bias = _soft_splits(tree, decisions, model.encoder_, temperature)
+        with torch.no_grad():
+            model.tree_.decision.mlp.weights[0].copy_(torch.from_numpy(weight).unsqueeze(0))
+            model.tree_.decision.mlp.biases[0].copy_(torch.from_numpy(bias).unsqueeze(0))
+    model.tree_.eval().to(model._device())
+    model.temperature_ = temperature
+    return model
+
+
+def _one_tree(source: Any) -> ImportedModel:
+    imported = source if isinstance(source, ImportedModel) else from_sklearn(source)
+    if len(imported.splits_) != 1 or imported.sum_.link != "identity" or imported.splits_[0].levels:
+        raise ValueError(
+            "a warm start needs one decision tree that compares numbers, however: "
+            f"{type(source).__name__} has {len(imported.splits_)} trees"
+        )
+    return imported
+
+
+def _prepare(model: Model, X: Any, y: ArrayLike) -> None:
+    """What `fit` learns of a table and its target before it builds a tree."""
+    blank = copy.copy(model)
+    blank.set_params(recipe=Recipe(epochs=1, batch_size=2**31 - 1, jitter=0.0), depth=0, early_stopping=False)
+    blank.callbacks = ()
+    blank.fit(X, y)  # a single leaf: next to nothing, and all checks are made
+    model._set_encoder(blank.encoder_)
+    for name in ("classes_", "target_center_", "target_scale_", "_one_target"):
+        if hasattr(blank, name):
+            setattr(model, name, getattr(blank, name))
+
+
+def target_of(model: Model, y: ArrayLike) -> torch.Tensor:
+    """The target as the trees of a fitted model learn it: class numbers, or standardised values."""
+    if isinstance(model, TartClassifier):
+        codes = np.searchsorted(model.classes_, np.asarray(y).ravel())
+        return torch.from_numpy(codes.astype(np.int64))
+    values = np.asarray(y, dtype=np.float64).reshape(-1, len(model.target_center_))
+    return torch.from_numpy((values - model.target_center_) / model.target_scale_).float()
+
+
+def _write_leaves(model: Model, leaf: NDArray[np.intp], target: torch.Tensor) -> None:
+    """Leaves that do not look at the input yet, and say what arrived of the target, with a little of all of it."""
+    module = model.tree_.leaf
+    assert isinstance(module, MLPLeaf)
+    n_leaves, said = model.structure_.n_leaves, target.numpy()
+    arrived = np.bincount(leaf, minlength=n_leaves)[:, None]  # (leaves, 1)
+
+    def mean(values: Floats) -> Floats:  # of each leaf, drawn to that of all rows; (leaves, numbers)
+        sums = np.stack([np.bincount(leaf, column, n_leaves) for column in values.T], axis=1)
+        shared: Floats = (sums + PRIOR * values.mean(axis=0)) / (arrived + PRIOR)
+        return shared
+
+    if isinstance(model, TartClassifier):
+        numbers = np.log(mean(np.eye(len(model.classes_))[said]))
+    else:
+        center = mean(said.astype(np.float64))
+        spread = np.sqrt(np.maximum(mean(np.square(said - center[leaf])), 1e-4))
+        numbers = np.concatenate([center, np.log(np.expm1(spread))], axis=1)  # softplus gives the spread back
+    with torch.no_grad():
+        module.mlp.weights[0].zero_()
+        module.mlp.biases[0].copy_(torch.from_numpy(numbers.ravel()).unsqueeze(0))
+
+
+def _soft_splits(
+    tree: SplitTree, decisions: NDArray[np.int64], encoder: TableEncoder, temperature: float
+) -> tuple[Floats, Floats]:
+    """Weights, (decisions, encoded features), and biases whose sigmoids stand for the splits."""
+    weight, bias = np.zeros((len(decisions), len(encoder.features_))), np.zeros(len(decisions))
+    places = {(feature.column, feature.kind): i for i, feature in enumerate(encoder.features_)}
+    for row, node in enumerate(decisions):
+        column = int(tree.feature[node])
+        value = places.get((column, "value"), places.get((column, "level")))
+        way = 1.0 if tree.gap_left[node] else -1.0
+        mark = places.get((column, "missing"))
+        if not np.isfinite(tree.threshold[node]) or value is None:  # numbers go one way, gaps another
+            bias[row] = GAP_LOGIT if tree.threshold[node] > 0 else -GAP_LOGIT
+            fill = bias[row]
+        else:
+            feature = encoder.features_[value]
+            cut = feature.scaling.encode(np.array([tree.threshold[node]]))[0]
+            weight[row, value], bias[row] = -1 / temperature, cut / temperature
+            known: Any = encoder.columns_[column]
+            filled = feature.scaling.encode(np.array([float(known.fill)]))[0]
+            fill = (cut - filled) / temperature
+        if mark is not None:
+            weight[row, mark] = way * GAP_LOGIT - fill
+    return weight, bias
+
+
+def _fitted_temperature(source: Any, X: Any, y: ArrayLike, random_state: Any) -> float:
+    """The temperature of the best likelihood in folds, with trees grown as the source was."""
+    if isinstance(source, ImportedModel):
+        raise ValueError("a temperature must be given for an imported tree, which cannot be grown again, however: None")
+    labels = np.asarray(y)
+    n_rows = number_of_rows(X)
+    n_folds = min(5, n_rows)
+    if n_folds < 2:
+        return TEMPERATURES[len(TEMPERATURES) // 2]
+    classes = hasattr(source, "classes_")
+    rare = classes and np.unique(labels, return_counts=True)[1].min() < n_folds
+    folds = (StratifiedKFold if classes and not rare else KFold)(n_folds, shuffle=True, random_state=0)
+    cost = np.zeros(len(TEMPERATURES))
+    for kept, held in folds.split(np.zeros(n_rows), labels):
+        if classes and len(np.unique(labels[kept])) < 2:
+            continue
+        grown = clone(source).fit(_take(X, kept), labels[kept])
+        first = soften(grown, _take(X, kept), labels[kept], temperature=1.0, device="cpu")
+        known = np.isin(labels[held], first.classes_) if isinstance(first, TartClassifier) else np.ones(len(held), bool)
+        if not known.any():
+            continue
+        cost += _costs(first, _take(X, held[known]), target_of(first, labels[held[known]])) * known.sum()
+    return TEMPERATURES[int(np.argmin(cost))]
+
+
+@torch.no_grad()
+def _costs(model: Model, X: Any, target: torch.Tensor) -> Floats:
+    """Negative log likelihood of other rows at each temperature; the model has temperature 1."""
+    tree: Tree = model.tree_
+    x = model._encoded(X)
+    logits, numbers = tree.decision(x), tree.leaf(x)
+    return np.array(
+        [
+            float(losses.mixture(tree.checked(logits / temperature, numbers), target, tree.output)[0])
+            for temperature in TEMPERATURES
+        ]
+    )
+
+
+def _take(X: Any, rows: Sequence[int] | NDArray[np.intp]) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]

@@ -1,0 +1,478 @@
+"""The page in a real browser: it computes what Python computes, and does what a reader asks of it."""
+
+import os
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tartree import TartClassifier, TartRegressor, explain
+from tartree.explain.page import reporting, write_report
+
+pytestmark = pytest.mark.browser
+
+EVIL = "<script>alert(1)</script>"
+EVIL_CLASS = "</script><img src=x onerror=alert(2)>"
+ODD = "a \"quoted\" & 'odd' \u2028 name 🫀"
+
+
+def require(found, reason):
+    """Skip the test with a reason, or fail it where a browser is required."""
+    if not found:
+        (pytest.fail if os.environ.get("TARTREE_REQUIRE_BROWSER") else pytest.skip)(reason)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        require(False, "the package playwright is not installed: pip install 'tartree[dev]'")
+    path = os.environ.get("TARTREE_BROWSER") or shutil.which("chromium") or shutil.which("chromium-browser")
+    require(path, "no Chromium is installed (Debian: apt-get install chromium), or set TARTREE_BROWSER to its path")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+def measurements(n_rows=160, seed=0):
+    """Three columns of numbers, and a class that follows from them."""
+    draw = np.random.default_rng(seed)
+    table = pd.DataFrame(draw.normal([50, 5, 100], [12, 3, 30], (n_rows, 3)), columns=["age", "crp", "height"])
+    score = (table.age - 50) / 12 + (table.crp - 5) / 3
+    return table, np.where(score > 1, "ill", np.where(score < -1, "fit", "well"))
+
+
+def patients(n_rows=160, seed=0):
+    """Numbers, whole numbers, levels, truth values and dates, with gaps in most, and two classes."""
+    draw = np.random.default_rng(seed)
+    table, _ = measurements(n_rows, seed)
+    table["children"] = draw.integers(0, 4, n_rows)
+    table["ward"] = draw.choice(["A", "B", "C", "rare"], n_rows, p=[0.5, 0.3, 0.19, 0.01])
+    table["smoker"] = draw.choice([True, False], n_rows)
+    table["visit"] = pd.Timestamp("2023-05-01") + pd.to_timedelta(draw.integers(0, 300, n_rows), unit="D")
+    table.loc[::7, "crp"] = np.nan
+    table.loc[::11, "ward"] = None
+    table.loc[::13, "visit"] = pd.NaT
+    sick = (table.age > 52) ^ (table.ward == "B")
+    return table, np.where(sick, "malignant", "benign")
+
+
+def fitted(estimator, data):
+    table, y = data
+    if isinstance(estimator, TartRegressor):
+        y = table["age"].to_numpy() * 3 + np.arange(len(table)) % 5
+    return estimator.set_params(epochs=8, random_state=0).fit(table, y), table, y
+
+
+MODELS = {
+    "default": lambda: fitted(TartClassifier(), measurements()),
+    "shared children": lambda: fitted(TartClassifier(depth=3, window=3, stride=2), measurements()),
+    "members": lambda: fitted(TartClassifier(depth=2, members=3), measurements()),
+    "networks": lambda: fitted(TartClassifier(depth=2, decision_layers=2, leaf_layers=3, hidden=6), measurements()),
+    "constant leaves": lambda: fitted(TartClassifier(depth=2, leaf_layers=0, window=4, stride=3), measurements()),
+    "sparse branching": lambda: fitted(TartClassifier(depth=2, window=3, branching="entmax15"), measurements()),
+    "depth 0": lambda: fitted(TartClassifier(depth=0), measurements()),
+    "mixed table": lambda: fitted(TartClassifier(depth=3), patients()),
+    "quantile": lambda: fitted(TartClassifier(depth=2, numeric="quantile"), patients()),
+    "regression": lambda: fitted(TartRegressor(depth=2), patients()),
+    "single leaf regression": lambda: fitted(TartRegressor(depth=2, members=2, selection="single"), measurements()),
+}
+
+
+@pytest.fixture(scope="session")
+def report(tmp_path_factory):
+    """A function that writes the report of a model once: (path, model, table, y)."""
+    folder, done = tmp_path_factory.mktemp("reports"), {}
+
+    def make(name):
+        if name not in done:
+            model, table, y = MODELS[name]()
+            path = folder / f"{name.replace(' ', '-')}.html"
+            write_report(model, table, y, path, rows=100, sizes=())
+            done[name] = path, model, table, y
+        return done[name]
+
+    return make
+
+
+@pytest.fixture
+def visit(browser):
+    """A function that opens a file; the test fails if the page has an error, a dialog, or asks for anything else."""
+    contexts, problems = [], []
+
+    def go(path, width=1280, height=900, **options):
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on("dialog", lambda dialog: (problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+        page.on("request", lambda request: asked.append(request.url))
+        asked = []
+        page.goto(path.as_uri())
+        page.wait_for_selector("[role=treeitem]")
+        assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert not problems
+
+
+def computed(page, place, model=0):
+    found = page.evaluate(f"window.tartree.predictRow({place}, {model})")
+    if isinstance(found[0], dict):
+        return [target[name] for target in found for name in ("value", "std", "low", "high")]
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_predictions_are_those_of_python(report, visit, name):
+    path, model, table, _ = report(name)
+    page = visit(path)
+    places = page.evaluate("window.tartree.report.rows.numbers")
+    assert len(places) == 100
+    rows = table.iloc[places]
+    found = np.array([computed(page, place) for place in range(100)])
+    if isinstance(model, TartRegressor):
+        mean, std = model.predict(rows, return_std=True)
+        wanted = np.column_stack([mean, std, model.predict_quantiles(rows, [0.05, 0.95])])
+        wanted, found = wanted / model.target_scale_, found / model.target_scale_
+    else:
+        wanted = model.predict_proba(rows)
+    np.testing.assert_allclose(found, wanted, atol=1e-5, rtol=0)
+
+
+def shown_share(page):
+    return float(re.search(r"\(([\d.]+)%\)", page.locator("#prediction .answer").inner_text())[1]) / 100
+
+
+def test_click_a_node(report, visit):
+    page = visit(report("default")[0])
+    page.locator("[role=treeitem]", has_text="Leaf 3").first.click()
+    panel = page.locator("#node-details")
+    assert panel.locator("h3").inner_text() == "Leaf 3"
+    assert "of 160 take this way" in panel.inner_text()
+    page.locator("[role=treeitem]").first.click()
+    assert panel.locator("h3").inner_text() == "Decision 1"
+    assert "Upper branch when" in panel.inner_text()
+    assert panel.locator(".terms li").count() == 3
+    assert page.locator("[aria-selected=true]").count() == 1
+
+
+def test_choose_a_row(report, visit):
+    path, model, table, y = report("default")
+    page = visit(path)
+    assert page.locator(".row-links path").count() == 0
+    page.fill("#row-number", "14")  # rows count from 1
+    page.press("#row-number", "Enter")
+    number = page.evaluate("window.tartree.report.rows.numbers.indexOf(13)")
+    if number < 0:
+        assert page.get_attribute("#row-number", "aria-invalid") == "true"
+        assert page.locator("#row-state").inner_text() == "no such row on this page"
+        page.click("[aria-label='Next row']")
+    place = int(page.input_value("#row-number")) - 1
+    probabilities = model.predict_proba(table.iloc[[place]])[0]
+    assert page.locator("#answer").inner_text() == model.classes_[probabilities.argmax()]
+    assert shown_share(page) == pytest.approx(probabilities.max(), abs=0.006)
+    assert f"In the data: {y[place]}" in page.locator("#prediction").inner_text()
+    assert page.locator(".row-links path").count() >= 4  # a path lights up
+    assert page.input_value("#value-0") == str(table["age"].iloc[place])
+    page.click("#row-none")
+    assert page.locator(".row-links path").count() == 0
+
+
+def test_type_values_and_gaps(report, visit):
+    _, model, table, _ = report("mixed table")
+    page = visit(report("mixed table")[0])
+    page.click("#row-typical")
+    changed = dict(zip(table.columns, page.evaluate("window.tartree.report.columns.map(c => c.typical)"), strict=True))
+    changed["visit"] = pd.Timestamp(changed["visit"], unit="s")
+    names = list(table.columns)
+
+    def check(**values):
+        changed.update(values)
+        frame = pd.DataFrame([changed]).astype({"crp": float})
+        wanted = model.predict_proba(frame)[0]
+        assert page.locator("#answer").inner_text() == model.classes_[wanted.argmax()]
+        assert shown_share(page) == pytest.approx(wanted.max(), abs=0.006)
+
+    check()
+    page.fill(f"#value-{names.index('age')}", "71.5")
+    check(age=71.5)
+    page.fill(f"#value-{names.index('crp')}", "")
+    check(crp=np.nan)
+    page.select_option(f"#value-{names.index('ward')}", label="B")
+    check(ward="B")
+    page.select_option(f"#value-{names.index('ward')}", label="missing")
+    check(ward=None)
+    page.select_option(f"#value-{names.index('ward')}", label="(another level)")
+    check(ward="a level that fit did not see")
+    page.select_option(f"#value-{names.index('smoker')}", label="true")
+    check(smoker=True)
+    page.fill(f"#value-{names.index('visit')}", "2023-11-30")
+    check(visit=pd.Timestamp("2023-11-30"))
+    before = page.locator("#prediction").inner_text()
+    page.fill(f"#value-{names.index('age')}", "old")
+    assert "not a number" in page.locator("#values").inner_text()
+    assert page.locator("#prediction").inner_text() == before
+    page.fill(f"#value-{names.index('age')}", "71,5")  # a decimal comma
+    assert page.locator("#prediction").inner_text() == before
+    page.fill(f"#value-{names.index('age')}", "700")
+    assert "outside the data's range" in page.locator("#values").inner_text()
+    assert "changed" in page.locator("#row-state").inner_text()
+
+
+def test_keyboard(report, visit):
+    page = visit(report("default")[0])
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.getAttribute('role')") == "treeitem":
+            break
+
+    def focused():
+        return page.evaluate("document.activeElement.getAttribute('aria-label')").split(",")[0]
+
+    assert focused() == "Decision 1"
+    heads = []
+    for key in ("ArrowRight", "ArrowDown", "ArrowRight", "ArrowUp", "ArrowLeft", "End", "Home"):
+        page.keyboard.press(key)
+        heads.append(focused())
+        assert page.locator("#node-details h3").inner_text() == focused()
+    assert heads == ["Decision 2", "Decision 3", "Decision 6", "Decision 5", "Decision 2", "Leaf 16", "Decision 1"]
+    n_nodes = page.locator("[role=treeitem]").count()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Space")  # folds
+    assert page.locator("[role=treeitem]").count() == n_nodes - 14
+    assert page.evaluate("document.activeElement.getAttribute('aria-expanded')") == "false"
+    page.keyboard.press("Enter")  # opens
+    assert page.locator("[role=treeitem]").count() == n_nodes
+    scale = "document.querySelector('.tree > g').getAttribute('transform')"
+    before = page.evaluate(scale)
+    page.keyboard.press("+")
+    assert page.evaluate(scale) != before
+    assert page.locator("[role=treeitem][tabindex='0']").count() == 1
+
+
+def test_zoom_and_pan(report, visit):
+    page = visit(report("default")[0])
+    where = "document.querySelector('.tree > g').getAttribute('transform')"
+    box = page.locator("#canvas").bounding_box()
+    start = page.evaluate(where)
+    page.click("#zoom-in")
+    zoomed = page.evaluate(where)
+    assert zoomed != start
+    page.locator("#canvas").scroll_into_view_if_needed()
+    box = page.locator("#canvas").bounding_box()
+    page.mouse.move(box["x"] + 20, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 90, box["y"] + 60, steps=4)
+    page.mouse.up()
+    moved = page.evaluate(where)
+    assert moved != zoomed
+    page.keyboard.down("Control")
+    page.mouse.wheel(0, -200)
+    page.keyboard.up("Control")
+    page.wait_for_function(
+        "before => document.querySelector('.tree > g').getAttribute('transform') !== before", arg=moved
+    )
+    page.click("#zoom-fit")
+    assert page.evaluate(where) == start
+
+
+def test_simplify(visit, tmp_path, monkeypatch):
+    model, table, y = fitted(TartClassifier(depth=2), measurements())
+    small = explain.simplification_path(model, table, [2, 1])  # once, for it takes seconds
+    monkeypatch.setattr(reporting, "simplification_path", lambda *given: small)
+    write_report(model, table, y, tmp_path / "page.html", rows=100, sizes=[2, 1])
+    page = visit(tmp_path / "page.html")
+    assert "The whole model: 4 leaves" in page.locator("#certificate").inner_text()
+    page.click("[aria-label='Next row']")
+    slider = page.locator("#simplify")
+    slider.focus()
+    rows = table.iloc[page.evaluate("window.tartree.report.rows.numbers")]
+    for place, smaller in enumerate(small, start=1):
+        page.keyboard.press("ArrowLeft")
+        n_leaves = smaller.get_n_leaves()
+        assert slider.get_attribute("aria-valuetext") == ("1 leaf of 4" if n_leaves == 1 else f"{n_leaves} leaves of 4")
+        said = page.locator("#certificate").inner_text()
+        assert f"{n_leaves} of 4" in said
+        assert f"{smaller.certificate_.measured:.4f}" in said
+        bound = smaller.certificate_.bound
+        assert ("no bound below 1" if bound >= 1 else f"≤ {bound:.4f}") in said
+        assert page.locator("[role=treeitem].leaf").count() == n_leaves
+        found = np.array([computed(page, row, place) for row in range(100)])
+        np.testing.assert_allclose(found, smaller.predict_proba(rows), atol=1e-5)
+        wanted = smaller.predict_proba(rows.iloc[[0]])[0]
+        assert page.locator("#answer").inner_text() == model.classes_[wanted.argmax()]
+        assert shown_share(page) == pytest.approx(wanted.max(), abs=0.006)
+        assert "The whole model" in page.locator("#prediction").inner_text()
+    slider.evaluate("slider => { slider.value = slider.max; slider.dispatchEvent(new Event('input')); }")
+    assert page.locator("[role=treeitem].leaf").count() == 4
+
+
+def test_members(report, visit):
+    page = visit(report("members")[0])
+    page.click("[aria-label='Next row']")
+    before, title = page.locator("#prediction .bars").inner_text(), page.locator(".terms").inner_text()
+    page.select_option("#member", label="2 of 3")
+    assert page.locator(".terms").inner_text() != title
+    assert page.locator("#prediction .bars").inner_text() == before  # the mean of all members
+
+
+def test_rows_of_a_cell(report, visit):
+    path, model, table, y = report("default")
+    page = visit(path)
+    page.locator(".cell.good button").first.click()
+    chosen = page.locator("#row-filter option:checked").inner_text()
+    label = model.classes_[0]
+    assert chosen.startswith(f"True {label}, predicted {label}")
+    row = int(page.input_value("#row-number")) - 1
+    assert y[row] == label
+    assert model.predict(table.iloc[[row]])[0] == label
+
+
+def test_shared_children_and_several_branches(report, visit):
+    page = visit(report("shared children")[0])
+    assert page.locator("#tree-head").inner_text() == "The graph"
+    assert page.locator("[role=treeitem]").count() == 1 + 3 + 7 + 15
+    page.click("[aria-label='Next row']")
+    assert page.locator("#node-details details").count() == 3  # one sum a branch
+    assert page.locator("[aria-label*='2 parents']").count() == 2 + 6
+
+
+def test_regression(report, visit):
+    path, model, table, _ = report("regression")
+    page = visit(path)
+    page.locator(".plot .dot").nth(7).dispatch_event("click")
+    row = int(page.input_value("#row-number")) - 1
+    low, high = model.predict_quantiles(table.iloc[[row]], [0.05, 0.95])[0]
+    found = page.locator("#prediction").inner_text()
+    numbers = [float(text.replace(",", "")) for text in re.search(r"interval: ([\d.,]+) to ([\d.,]+);", found).groups()]
+    np.testing.assert_allclose(numbers, [low, high], rtol=1e-3)
+    assert float(page.locator("#answer").inner_text()) == pytest.approx(model.predict(table.iloc[[row]])[0], rel=1e-3)
+    assert "In the data" in found
+
+
+@pytest.mark.parametrize("name", ["default", "shared children", "mixed table", "regression"])
+def test_narrow_window(report, visit, name):
+    page = visit(report(name)[0], width=360, height=700)
+    page.click("[aria-label='Next row']")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.locator(".tree.outline").count() == 1
+    boxes = [item.bounding_box() for item in page.locator("[role=treeitem] .card-box").all()]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 360 for box in boxes)
+    assert all(upper["y"] + upper["height"] <= lower["y"] for upper, lower in zip(*_sorted_pairs(boxes), strict=True))
+    page.locator("[role=treeitem]").nth(1).click()
+    page.locator("#values-card summary").click()
+    page.locator("#value-0").fill("60")
+    assert "changed" in page.locator("#row-state").inner_text()
+
+
+def _sorted_pairs(boxes):
+    boxes = sorted(boxes, key=lambda box: box["y"])
+    return boxes[:-1], boxes[1:]
+
+
+def test_dark_mode(report, visit):
+    page = visit(report("default")[0], color_scheme="dark")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(colour)
+    page.select_option("#theme", "light")
+    light = page.evaluate(colour)
+    assert brightness(dark) < 60 < 200 < brightness(light)
+    assert brightness(page.evaluate("getComputedStyle(document.body).color")) < 100
+    page.select_option("#theme", "dark")
+    assert page.evaluate(colour) == dark
+    assert brightness(page.evaluate("getComputedStyle(document.body).color")) > 200
+
+
+def brightness(colour):
+    return max(map(float, re.findall(r"[\d.]+", colour)[:3]))
+
+
+def test_printing(report, visit):
+    page = visit(report("default")[0], color_scheme="dark")
+    page.emulate_media(media="print")
+    assert not page.locator("#toolbar").is_visible()
+    assert page.locator("#canvas svg").is_visible()
+    assert brightness(page.evaluate("getComputedStyle(document.body).color")) < 100
+
+
+def test_data_is_text(visit, tmp_path):
+    """Names and levels from the data never become markup, script or the end of one."""
+    table, y = patients(80)
+    table = table.rename(columns={"age": EVIL, "crp": "</script>", "height": ODD})
+    table["ward"] = table["ward"].map({"A": EVIL, "B": EVIL_CLASS, "C": ODD})
+    labels = np.where(y == "malignant", EVIL_CLASS, "\u2029<!--<script>")
+    model = TartClassifier(depth=2, epochs=3, random_state=0).fit(table, labels)
+    model.target_name_ = "<b>target</b>"
+    path = tmp_path / "odd.html"
+    write_report(model, table, labels, path, sizes=())
+    page = visit(path)
+    page.click("[aria-label='Next row']")
+    for item in page.locator("[role=treeitem]").all():
+        item.click()
+    assert page.title() == "A tree for <b>target</b>"
+    labels = page.locator(".field label").all_inner_texts()
+    assert labels[:2] == [EVIL, "</script>"]
+    assert "🫀" in labels[2]
+    assert page.locator("#answer").inner_text().strip("\u2029") in {EVIL_CLASS, "<!--<script>"}
+    assert EVIL_CLASS in page.locator(".confusion").inner_html().replace("&lt;", "<").replace("&gt;", ">")
+    assert page.evaluate("document.scripts.length") == 2
+    assert page.locator("img").count() == 0
+    found = np.array([computed(page, place) for place in range(80)])
+    np.testing.assert_allclose(found, model.predict_proba(table), atol=1e-5)
+
+
+def test_a_large_tree_folds_small_branches(visit, tmp_path):
+    table, y = measurements()
+    model = TartClassifier(depth=8, epochs=2, random_state=0).fit(table, y)
+    path = tmp_path / "large.html"
+    write_report(model, table, y, path, rows=100, sizes=())
+    page = visit(path)
+    shown = page.locator("[role=treeitem]").count()
+    assert 20 <= shown <= 80
+    folded = page.locator("[role=treeitem].folded").first
+    folded.click()
+    page.locator("#node-details .fold").click()
+    assert page.locator("[role=treeitem]").count() == shown + 2
+    page.click("[aria-label='Next row']")  # the row's own path is opened
+    leaf = page.locator("#prediction .path li").last.locator("button").inner_text()
+    assert page.locator(f"[role=treeitem][aria-label^='{leaf},']").count() == 1
+    page.select_option("#budget", "256")
+    assert page.locator("[role=treeitem]").count() == 511
+
+
+@pytest.mark.parametrize("name", ["default", "regression"])
+def test_without_rows_and_truth(report, visit, tmp_path, name):
+    """Values can still be typed."""
+    _, model, table, y = report(name)
+    for truth in (y, None):
+        path = tmp_path / f"{truth is None}.html"
+        write_report(model, table, truth, path, rows=0, sizes=())
+        page = visit(path)
+        page.click("[aria-label='Next row']")
+        page.fill("#value-0", "60")
+        assert page.locator("#answer").inner_text()
+        assert page.locator("#charts .card").count() == (1 if truth is None else 3)
+
+
+def test_a_model_with_code_of_its_own(visit, tmp_path):
+    """Drawn and described, but not computed."""
+    from tests.explain.test_page import opaque_model
+
+    model, table, y = opaque_model()
+    path = tmp_path / "opaque.html"
+    write_report(model, table, y, path)
+    page = visit(path)
+    assert "cannot be computed here" in page.locator("#prediction").inner_text()
+    assert not page.locator("#values-card").is_visible()
+    page.locator("[role=treeitem]").nth(1).click()
+    assert page.locator("#node-details h3").inner_text() == "Decision 2"

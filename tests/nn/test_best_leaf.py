@@ -1,0 +1,261 @@
+import copy
+import gc
+import pickle
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from tartree import Structure, losses
+from tartree.nn import Classes, Gaussian, Tree, Values, best_leaf, combine, search
+
+from ..conftest import IRREGULAR
+from ..test_structure import structures
+
+TREES = [Structure(1), Structure(5), Structure(3, 3), Structure(2, 4), Structure(2, 5), IRREGULAR["pruned binary"]]
+TREES += [IRREGULAR["one long path"], IRREGULAR["a chain"], Structure(3, 4).without([(2, 3), (3, 8), (3, 9), (3, 10)])]
+
+
+@pytest.fixture(autouse=True)
+def _inference():
+    with torch.no_grad():
+        yield
+
+
+@pytest.fixture(params=["rows", "blocks", "chosen"])
+def way(request, monkeypatch):
+    """Make every search go one way, or the way it would choose itself."""
+    costs = {"rows": (3.0, 1.0, 2.0), "blocks": (3.0, 2.0, 1.0)}
+    if request.param in costs:
+        usual = best_leaf._costs
+        monkeypatch.setattr(best_leaf, "_costs", lambda s, batch: _forced(usual(s, batch), *costs[request.param]))
+        monkeypatch.setattr(best_leaf, "_is_soft", lambda *_: False)
+        monkeypatch.setattr(best_leaf, "PATIENCE", 1e6)
+    return request.param
+
+
+def _forced(usual, full, alone, blocks):
+    return full, alone, blocks if usual[2] < float("inf") else usual[2]
+
+
+def build(structure, sharpness=1.0, n_features=6, output=None, **settings):
+    tree = Tree.build(structure, n_features, output or Classes(3), hidden=5, **settings).double().eval()
+    for weight in getattr(tree.decision, "mlp", tree).parameters():
+        weight.mul_(sharpness)
+    return tree
+
+
+def check(tree, x):
+    """The search finds what argmax finds, unless two arrivals are the same to the last digits."""
+    leaf, arrival = best_leaf.best_leaf(tree, x)
+    everywhere = tree(x).arrival
+    assert leaf.shape == arrival.shape == everywhere.shape[:2]
+    assert arrival.dtype == x.dtype
+    tolerance = {"rtol": 1e-5, "atol": 0} if x.dtype == torch.float32 else {"rtol": 1e-12, "atol": 0}
+    torch.testing.assert_close(arrival, everywhere.amax(-1), **tolerance)
+    torch.testing.assert_close(everywhere.gather(-1, leaf.unsqueeze(-1)).squeeze(-1), everywhere.amax(-1), **tolerance)
+    two = everywhere.topk(min(2, everywhere.shape[-1]), dim=-1).values
+    clear = two[..., 0] > two[..., -1] * (1 + 10 * tolerance["rtol"])
+    if everywhere.shape[-1] > 1:
+        assert torch.equal(leaf[clear], everywhere.argmax(-1)[clear])
+        assert clear.double().mean() > 0.9
+
+
+@pytest.mark.parametrize("structure", TREES, ids=str)
+@pytest.mark.parametrize("decision_layers", [1, 2, 3])
+@pytest.mark.parametrize("sharpness", [0.3, 3.0, 30.0])
+def test_it_is_the_argmax(structure, decision_layers, sharpness, way):
+    tree = build(structure, sharpness, decision_layers=decision_layers, members=3)
+    x = torch.randn(40, 6, dtype=torch.float64)
+    assert best_leaf.applies(tree, x)
+    check(tree, x)
+    check(tree, torch.randn(3, 40, 6, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("structure", [Structure(9), Structure(5, 3)], ids=str)
+@pytest.mark.parametrize("sharpness", [0.3, 3.0, 30.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_deep_trees_and_large_batches(structure, sharpness, dtype, way):
+    tree = build(structure, sharpness, members=2).to(dtype)
+    check(tree, torch.randn(500, 6, dtype=dtype))
+
+
+@given(structures(), st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 10.0, 1000.0]), st.integers(1, 3))
+def test_any_structure(structure, seed, sharpness, members):
+    torch.manual_seed(seed)
+    with torch.no_grad():
+        check(build(structure, sharpness, members=members), torch.randn(12, 6, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("temperature", [0.1, 5.0, "learned"])
+@pytest.mark.parametrize("structure", [Structure(5), Structure(4, 3), TREES[-1]], ids=str)
+def test_temperatures(structure, temperature, way):
+    tree = build(structure, temperature=temperature, members=2)
+    if temperature == "learned":
+        tree.branching.log_scale.normal_()
+    check(tree, torch.randn(30, 6, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("structure", [Structure(6), Structure(4, 4), *TREES[-4:]], ids=str)
+def test_ties_go_to_the_first_leaf(structure, way):
+    """Nodes without weights split evenly, so that many arrivals are exactly equal."""
+    tree = build(structure, members=2)
+    weight, bias = tree.decision.mlp.weights[0], tree.decision.mlp.biases[0]
+    for share in (1.0, 0.7, 0.3):
+        even = torch.rand(bias.shape) < share
+        weight[even], bias[even] = 0.0, 0.0
+        if structure.window > 2:  # a power of two of children, or the shares would be rounded
+            weight.zero_()
+            bias.copy_(torch.where(even, 0.0, -1e4))
+        x = torch.randn(50, 6, dtype=torch.float64)
+        leaf, arrival = best_leaf.best_leaf(tree, x)
+        everywhere = tree(x).arrival
+        assert not structure.is_regular or (everywhere == everywhere.amax(-1, keepdim=True)).sum(-1).max() > 1
+        assert torch.equal(leaf, everywhere.argmax(-1))
+        torch.testing.assert_close(arrival, everywhere.amax(-1), rtol=1e-12, atol=0)
+
+
+def test_only_a_path_is_visited_in_a_sharp_tree(monkeypatch):
+    structure = Structure(10)
+    tree = build(structure, 1e3)
+    searcher = search.Searcher(tree)
+    visited = []
+    usual = searcher._branches
+
+    def watched(member, x):
+        branch = usual(member, x)
+        return lambda node: visited.append(node) or branch(node)
+
+    monkeypatch.setattr(searcher, "_branches", watched)
+    for row in torch.randn(20, 6, dtype=torch.float64).numpy():
+        visited.clear()
+        assert searcher.search(0, row, 10_000) is not None
+        assert len(set(visited)) == len(visited) < 20
+
+
+def test_a_soft_tree_is_given_up_in_time(way):
+    """Even splits make a search visit every node: it is answered by the full computation, row by row or at once."""
+    tree = build(Structure(11), 1e-3)
+    searcher = search.Searcher(tree)
+    x = torch.randn(3, 6, dtype=torch.float64)
+    assert searcher.search(0, x[0].numpy(), 500) is None
+    check(tree, x)
+    check(tree, torch.randn(300, 6, dtype=torch.float64))
+
+
+def test_a_trained_tree():
+    x = torch.randn(400, 6)
+    y = (x[:, 0] * x[:, 1] > 0).long() + (x[:, 2] > 0).long()
+    tree = Tree.build(Structure(6), 6, Classes(3), leaf_layers=0)
+    adam = torch.optim.Adam(tree.parameters(), lr=0.05)
+    with torch.enable_grad():
+        for _ in range(80):
+            adam.zero_grad()
+            losses.expected(tree(x), y, tree.output).sum().backward()
+            adam.step()
+    tree.eval()
+    check(tree, x)
+    for row in x[:20]:
+        check(tree, row[None])
+
+
+@pytest.mark.parametrize("leaf_layers", [0, 1, 2, 3])
+@pytest.mark.parametrize("output", [Classes(3), Values(2), Gaussian(2)], ids=str)
+@pytest.mark.parametrize("own_input", [False, True])
+@pytest.mark.parametrize("few", [False, True])
+def test_predictions_are_those_of_all_leaves(leaf_layers, output, own_input, few, monkeypatch):
+    if few:
+        monkeypatch.setattr(best_leaf, "SMALL_LEAVES", 0)
+    tree = build(Structure(4), 3.0, output=output, leaf_layers=leaf_layers, members=2)
+    x = torch.randn(*([2] if own_input else []), 30, 6, dtype=torch.float64)
+    arrival, numbers = tree(x)
+    torch.testing.assert_close(
+        tree.predict(x, "single"), combine(arrival, output.mean(numbers), "single"), rtol=1e-12, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"structure": Structure(3, 3, 2)},
+        {"structure": IRREGULAR["mixed fans"]},
+        {"structure": Structure(0)},
+        {"decision_layers": 0},
+        {"decision_layers": 2, "share": "layer"},
+        {"branching": "sigsoftmax"},
+        {"decision": lambda structure, n_features, members: nn.Linear(n_features, structure.n_logits)},
+    ],
+    ids=lambda settings: " ".join(settings),
+)
+def test_whatever_cannot_be_searched_is_computed_in_full(settings):
+    structure = settings.pop("structure", Structure(3))
+    tree = build(structure, **settings)
+    x = torch.randn(*([1] if "decision" in settings else []), 9, 6, dtype=torch.float64)
+    assert not best_leaf.applies(tree, x)
+    leaf, arrival = best_leaf.best_leaf(tree, x)
+    assert torch.equal(leaf, tree(x).arrival.argmax(-1))
+    assert torch.equal(arrival, tree(x).arrival.amax(-1))
+
+
+def test_training_and_gradients_are_left_alone():
+    tree = build(Structure(3))
+    x = torch.randn(4, 6, dtype=torch.float64)
+    assert best_leaf.applies(tree, x)
+    assert not best_leaf.applies(tree, x.half())
+    assert not best_leaf.applies(tree, x[:, :5])
+    assert not best_leaf.applies(tree, x[:0])
+    assert tree.predict(x[:0], "single").shape == (1, 0, 3)
+    assert not best_leaf.applies(tree.train(), x)
+    with torch.enable_grad():
+        assert not best_leaf.applies(tree.eval(), x)
+        assert tree.predict(x, "single").requires_grad
+
+
+def test_it_sees_weights_that_change():
+    tree = build(Structure(5), 3.0)
+    x = torch.randn(20, 6, dtype=torch.float64)
+    mlp = tree.decision.mlp
+    check(tree, x)
+    mlp.weights[0].neg_()
+    mlp.biases[0].data.mul_(5)
+    check(tree, x)
+    mlp.weights[0] = nn.Parameter(torch.randn_like(mlp.weights[0]))
+    check(tree, x)
+    tree.load_state_dict(build(Structure(5), 3.0).state_dict())
+    check(tree, x)
+    tree.float()
+    check(tree, x.float())
+    tree.decision = build(Structure(5), 3.0).decision
+    check(tree.double(), x)
+
+
+def test_what_it_remembers_goes_with_the_tree():
+    tree = build(Structure(3))
+    best_leaf.best_leaf(tree, torch.randn(1, 6, dtype=torch.float64))
+    before = len(best_leaf._searchers)
+    assert len(pickle.dumps(tree)) == len(pickle.dumps(copy.deepcopy(tree)))
+    del tree
+    gc.collect()
+    assert len(best_leaf._searchers) < before
+
+
+@pytest.mark.parametrize("rows", [1, 30])
+def test_what_is_not_finite_is_refused_as_everywhere(rows, way):
+    tree = build(Structure(5))
+    x = torch.randn(rows, 6, dtype=torch.float64)
+    for bad in (float("nan"), float("inf")):
+        wrong = x.clone()
+        wrong[-1, 2] = bad
+        with pytest.raises(ValueError, match="input must be finite"):
+            best_leaf.best_leaf(tree, wrong)
+    tree.decision.mlp.weights[0][0, 0, 0] = float("nan")
+    with pytest.raises(ValueError, match="logits must be finite"):
+        best_leaf.best_leaf(tree, x)
+
+
+def test_input_of_a_wrong_shape_is_refused():
+    tree = build(Structure(3))
+    with pytest.raises(ValueError, match="6"):
+        tree.predict(torch.randn(4, 5, dtype=torch.float64), "single")

@@ -1,0 +1,171 @@
+"""The Triton kernels equal the reference: in Triton's interpreter on a CPU, and compiled where there is a GPU."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tartree import Structure, losses, ops
+from tartree.nn import Classes, Leaves, Tree, combine
+from tartree.ops import fused
+
+from ..conftest import DEVICE
+
+pytest.importorskip("triton", reason="Triton is not installed")
+
+ON_GPU = DEVICE == "cuda"
+SHAPES = [Structure(1), Structure(3), Structure(5), Structure(2, 3, 3), Structure(3, 3, 2), Structure(4, 2, 1)]
+DEEP = [*(Structure(d) for d in (2, 4, 6, 7, 8, 9, 10, 12)), Structure(7, 3, 2), Structure(4, 5, 3), Structure(1, 31)]
+# Members, rows, classes, and whether weights and targets are the members' own.
+SIZES = [(1, 37, 3, False), (2, 5, 10, True)] + ([(3, 1024, 10, False), (2, 70, 2, True)] if ON_GPU else [])
+
+
+class Case:
+    """Random logits and leaves, what the kernels make of them, and what the reference does."""
+
+    def __init__(self, structure, members, batch, n_classes, own, constant, biased, dtype=torch.float32):
+        self.structure, self.output = structure, Classes(n_classes)
+        leaves = structure.n_leaves
+
+        def draw(*shape):
+            return torch.randn(shape, device=DEVICE)
+
+        self.logits = draw(members, structure.n_logits, batch).to(dtype).transpose(-1, -2)
+        self.bias = draw(members, structure.n_logits) if biased else None
+        if constant:
+            self.numbers = draw(members, 1, leaves, n_classes)
+        else:
+            self.numbers = draw(members, leaves, n_classes, batch).to(dtype).movedim(-1, 1)
+        self.numbers_bias = draw(members, leaves, n_classes) if biased and not constant else None
+        self.target = torch.randint(n_classes, (members, batch) if own else (batch,), device=DEVICE)
+        weight = torch.rand(members if own else 1, batch, device=DEVICE)
+        self.share = weight / weight.sum(-1, keepdim=True) if own else None
+        self.parts = (self.logits, self.bias, self.numbers, self.numbers_bias)
+
+    def reference(self):
+        """In double precision: loss, gradients, probabilities of both selections."""
+        own = [None if x is None else x.double().cpu().requires_grad_() for x in self.parts]
+        logits, bias, numbers, numbers_bias = own
+        logits = logits if bias is None else logits + bias.unsqueeze(1)
+        numbers = numbers if numbers_bias is None else numbers + numbers_bias.unsqueeze(1)
+        arrival = ops.arrival(logits, self.structure, backend="reference")
+        weight = None if self.share is None else self.share.double().cpu()
+        loss = losses.expected(Leaves(arrival, numbers), self.target.cpu(), self.output, weight)
+        gradients = torch.autograd.grad(loss.sum(), [x for x in own if x is not None])
+        said = self.output.mean(numbers)
+        return loss, gradients, [combine(arrival, said, selection) for selection in ("multi", "single")]
+
+
+def cases(shapes):
+    biased = True
+    for structure in shapes:
+        for members, batch, n_classes, own in SIZES:
+            for constant in (True, False):
+                biased = not biased
+                yield structure, members, batch, n_classes, own, constant, biased
+
+
+def assert_near(got, wanted, tolerance=2e-5):
+    wanted = wanted.detach().reshape(got.shape)
+    torch.testing.assert_close(
+        got.detach().double().cpu(), wanted, rtol=tolerance, atol=tolerance * float(wanted.abs().max())
+    )
+
+
+def check(case, tolerance=2e-5):
+    loss, gradients, (multi, single) = case.reference()
+    found = fused.expected_cost(*case.parts, case.target, case.share, case.structure)
+    assert_near(found.loss, loss, tolerance)
+    for got, wanted in zip([x for x in found[1:] if x is not None], gradients, strict=True):
+        assert_near(got, wanted, tolerance)
+    assert_near(fused.probabilities(*case.parts, case.structure), multi, tolerance)
+    if tolerance < 1e-3:  # a leaf that is barely the best may be another one in less precision
+        assert_near(fused.probabilities_of_best(*case.parts, case.structure), single, tolerance)
+
+
+@pytest.mark.parametrize("arguments", list(cases(SHAPES)), ids=str)
+def test_kernels_equal_the_reference(arguments):
+    check(Case(*arguments))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not ON_GPU, reason="needs a GPU: the interpreter would take minutes")
+@pytest.mark.parametrize("arguments", list(cases(DEEP)), ids=str)
+def test_compiled_kernels_equal_the_reference(arguments):
+    check(Case(*arguments))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
+@pytest.mark.parametrize("structure", [Structure(6), Structure(3, 3, 2)], ids=str)
+def test_half_precision(structure):
+    check(Case(structure, 2, 100, 3, False, False, True, torch.bfloat16), tolerance=2e-2)
+
+
+@pytest.mark.parametrize("structure", SHAPES, ids=str)
+def test_arrival_equals_the_reference(structure):
+    logits = torch.randn(2, 5, structure.n_logits, device=DEVICE, requires_grad=True)
+    weight = torch.randn(2, 5, structure.n_leaves, device=DEVICE)
+    found = ops.arrival(logits, structure, backend="fused")
+    (gradient,) = torch.autograd.grad((found * weight).sum(), logits)
+    exact = logits.detach().double().cpu().requires_grad_()
+    wanted = ops.arrival(exact, structure, backend="reference")
+    assert_near(found, wanted)
+    assert_near(gradient, torch.autograd.grad((wanted * weight.double().cpu()).sum(), exact)[0])
+    with pytest.raises(NotImplementedError, match="backend='reference'"):
+        torch.autograd.grad(ops.arrival(logits, structure, backend="fused").sum(), logits, create_graph=True)
+
+
+def test_extreme_logits_stay_finite():
+    structure = Structure(4)
+    logits = 1e4 * torch.randn(1, 9, structure.n_logits, device=DEVICE)
+    numbers = 1e4 * torch.randn(1, 1, structure.n_leaves, 3, device=DEVICE)
+    target = torch.randint(3, (9,), device=DEVICE)
+    found = fused.expected_cost(logits, None, numbers, None, target, None, structure)
+    assert all(x is None or torch.isfinite(x).all() for x in found)
+    assert_near(
+        fused.probabilities(logits, None, numbers, None, structure).sum(-1), torch.ones(1, 9, dtype=torch.float64)
+    )
+
+
+def test_no_rows():
+    structure = Structure(3)
+    logits, numbers = torch.zeros(1, 0, 7, device=DEVICE), torch.zeros(1, 1, 8, 3, device=DEVICE)
+    assert fused.probabilities(logits, None, numbers, None, structure).shape == (1, 0, 3)
+    assert fused.probabilities_of_best(logits, None, numbers, None, structure).shape == (1, 0, 3)
+
+
+def test_who_suits():
+    x = torch.zeros(2, 3, device=DEVICE)
+    assert fused.suits(x, Structure(3), 10) is ON_GPU
+    assert not fused.suits(x.double(), Structure(3))
+    assert not fused.suits(x, Structure(3), 1000)
+    assert not fused.suits(x, Structure(3).without([(3, 2)]))
+    with pytest.raises(ValueError, match="leaves only"):
+        ops.arrival(torch.zeros(2, 7), Structure(3), layers=True, backend="fused")
+    with pytest.raises(ValueError, match="starts from logits"):
+        ops.spread(torch.zeros(2, 14), Structure(3), backend="fused")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
+@pytest.mark.parametrize("leaf_layers", [0, 1, 2])
+def test_a_tree_predicts_the_same_on_a_gpu(leaf_layers):
+    tree = Tree.build(Structure(5), 7, Classes(4), leaf_layers=leaf_layers, members=2).eval()
+    x = torch.randn(50, 7)
+    with torch.no_grad():
+        for selection in ("multi", "single"):
+            wanted = tree.double().cpu().predict(x.double(), selection)
+            assert_near(tree.float().to(DEVICE).predict(x.to(DEVICE), selection), wanted)
+
+
+def test_kernels_compile_for_a_gpu():
+    """The interpreter is no proof: Triton's compiler makes machine code of every kernel, also where there is no GPU."""
+    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
+    script = Path(__file__).with_name("compile_kernels.py")
+    done = subprocess.run([sys.executable, "-W", "ignore", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["binary", "finish", "pick", "layered", "gather", "advance", "adam"]
