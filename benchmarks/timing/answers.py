@@ -18,9 +18,10 @@ from tartree.training import Recipe, TensorRows, train
 from timing.clock import Clock
 from timing.work import Work
 
-#: A soft tree on MNIST: small steps, and noise, without which it fits the training images and not the others.
+#: A soft tree on MNIST: small steps, and noise, without which it fits the training images and not the others. Chosen
+#: among 32 (loss, learning rate, jitter, batch, epochs) by the accuracy on 10,000 of the training images, held out.
 MNIST_RECIPE = Recipe(
-    epochs=12, batch_size=128, learning_rate=0.003, decision_decay=0.0, leaf_decay=0.0, jitter=3.0, loss="mixture"
+    epochs=40, batch_size=256, learning_rate=0.003, decision_decay=0.0, leaf_decay=0.0, jitter=3.0, loss="mixture"
 )
 
 

@@ -98,7 +98,7 @@ def _epoch(work: Work, clock: Clock, n_rows: int) -> Result:
     ]
     epoch = (times[1] - times[0]) / (many - few)
     with clock.surroundings():
-        step = our_step(work.tree(clock.device), table, recipe_for(work, epochs=200 if n_rows > 10_000 else 4000))
+        step = our_step(work.tree(clock.device), work.rows(clock.device), recipe_for(work))
     step_ms = clock.medians({"step": step})["step"]
     n_steps = -(-n_rows // work.batch)
     return {"epoch_s": epoch, "steps_s": n_steps * step_ms / 1e3, "ratio": epoch / (n_steps * step_ms / 1e3)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -156,20 +157,27 @@ def balance(arrivals: list[Tensor], branching: Tensor, structure: Structure, wei
     share = _shares(branching, weight).unsqueeze(-1)  # (members or 1, batch, 1)
     eps, tiny = torch.finfo(branching.dtype).eps, torch.finfo(branching.dtype).tiny
     total = branching.new_zeros(branching.shape[0])
-    for d in range(structure.depth):
-        parents, _, branches = structure.edges(d)
-        counts = structure.n_children(d)
-        decides = branches >= 0
-        parent = torch.from_numpy(parents[decides]).to(branching.device)
-        first = sum(structure.layer_branches[:d])
-        own = branching[..., first : first + len(parent)]
+    tables = _layer_tables(structure, branching.dtype, branching.device)
+    own_branches = branching.split(structure.layer_branches, dim=-1) if structure.depth else ()
+    for d, ((parent, even), own) in enumerate(zip(tables, own_branches, strict=True)):
         arrived = _single(arrivals[d]).index_select(-1, parent) * share  # (members, batch, branches of the layer)
         mass = arrived.sum(1)  # (members, branches of the layer)
         split = (arrived * own).sum(1) / mass.clamp_min(tiny)
-        even = torch.from_numpy(1 / counts[parents[decides]]).to(split)
         cross_entropy = torch.where(mass > tiny, -even * split.clamp_min(eps).log(), 0.0)  # 0 where nobody arrives
         total = total + cross_entropy.sum(-1) / structure.widths[d]
     return total
+
+
+@functools.lru_cache(maxsize=64)
+def _layer_tables(structure: Structure, dtype: torch.dtype, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """For each layer, the parent of each branch and its share in an even split; copied to a device once."""
+    tables = []
+    for d in range(structure.depth):
+        parents, _, branches = structure.edges(d)
+        deciding = parents[branches >= 0]
+        even = 1 / structure.n_children(d)[deciding]
+        tables.append((torch.from_numpy(deciding).to(device), torch.from_numpy(even).to(device, dtype)))
+    return tables
 
 
 def _checked(leaves: Leaves, target: Tensor, output: Output) -> tuple[Tensor, Tensor]:

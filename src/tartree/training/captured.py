@@ -7,6 +7,7 @@ cost.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import torch
 from torch import nn
@@ -54,7 +55,12 @@ class Captured:
         graph = torch.cuda.CUDAGraph()
         torch.cuda.current_stream().synchronize()
         graph.capture_begin(capture_error_mode="thread_local")
-        self.function()
+        try:
+            self.function()
+        except BaseException:
+            with suppress(RuntimeError):  # a capture that went wrong must be ended too, but what went wrong is the news
+                graph.capture_end()
+            raise
         graph.capture_end()
         self.graph = graph
         graph.replay()  # capturing has computed nothing yet
