@@ -49,6 +49,9 @@ def main() -> None:
     name = "speed" if device.type == "cpu" else "speed-gpu"
     out: Path = arguments.out or ROOT / "docs" / "benchmarks" / name
     out.parent.mkdir(parents=True, exist_ok=True)
+    if arguments.page:
+        write_page(json.loads(out.with_suffix(".json").read_text()), out)
+        return
     torch.backends.cuda.matmul.allow_tf32 = False
     results = {"machine": machine(device), "error": check_against_reference(device), "sections": {}}
     results["sections"] = earlier(out, results["machine"])
@@ -154,6 +157,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--repeats", type=int, default=20, help="turns of a measurement; slow functions take fewer")
     parser.add_argument("--seconds", type=float, default=3.0, help="about how long one function is timed")
     parser.add_argument("--out", type=Path, help="where results go, without the ending")
+    parser.add_argument(
+        "--page", action="store_true", help="only the page and the figures, from results that are there"
+    )
     parser.add_argument("--small", action="store_true", help="tiny sizes, to try the program; not for the record")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()

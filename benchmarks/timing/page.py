@@ -6,6 +6,11 @@ from pathlib import Path
 from typing import Any
 
 Result = dict[str, Any]
+STEPS = {
+    "a GPU": "gather, forward, backward and Adam, replayed from its CUDA graph",
+    "a CPU": "forward, backward and Adam on a given batch",
+}
+COLOURS = [f"C{i}" for i in range(10)] + ["olive"]
 FLOOR = "its two matrix products, one copy of the logits and Adam's step"
 
 
@@ -19,7 +24,7 @@ def write_page(results: Result, out: Path) -> None:
     lines += [
         "Made by `benchmarks/speed.py`, everything in one process, in turns, medians; its data is "
         f"[{out.name}.json]({out.name}.json). The work: single precision, 1024 rows, 784 features, 10 classes, linear "
-        f"decisions. A step is the library's own: gather, forward, backward, Adam. The floor of a step is {FLOOR}; "
+        f"decisions. A step is the library's own: {STEPS[where]}. The floor of a step is {FLOOR}; "
         "that of a prediction is the forward product and one copy of the logits. On a GPU ours and the floors are CUDA "
         "graphs. "
         f"Before anything is timed, losses, gradients and predictions are compared with the reference: the largest "
@@ -171,16 +176,22 @@ def draw(results: Result, out: Path) -> dict[str, tuple[str, str]]:
     sections = results["sections"]
     if "rows" in sections.get("table", {}):
         columns = sections["table"]["rows"]
-        figure, both = pyplot.subplots(1, 2, figsize=(10, 4.2), sharey=True)
+        figure, both = pyplot.subplots(1, 2, figsize=(11, 4.2), sharey=True)
+        names = list(dict.fromkeys(n for c in columns for kind in ("step", "predict") for n in c[kind]))
+        colours = dict(zip((n for n in names if n not in ("ours", "floor")), COLOURS, strict=False))
+        lines = {}
         for axes, kind, title in zip(both, ("step", "predict"), ("training step", "predictions"), strict=True):
-            for name in dict.fromkeys(n for c in columns for n in c[kind]):
+            for name in names:
                 points = [(c["work"]["depth"], c[kind][name]) for c in columns if name in c[kind]]
-                style = "k-o" if name == "ours" else "k:" if name == "floor" else "-o"
-                axes.plot(*zip(*points, strict=True), style, label=name, markersize=3)
+                if points:
+                    style = ":" if name.startswith("floor") else "-o"
+                    lines[name] = axes.plot(
+                        *zip(*points, strict=True), style, color=colours.get(name, "black"), markersize=3
+                    )[0]
             axes.set(yscale="log", xlabel="depth", title=title, xticks=[c["work"]["depth"] for c in columns])
             axes.grid(alpha=0.3)
         both[0].set_ylabel("milliseconds")
-        both[0].legend(fontsize=7)
+        both[1].legend(lines.values(), lines, fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
         drawn["table"] = _save(figure, out, "table", "time of a step and of a batch of predictions against depth")
         pyplot.close(figure)
     if "curves" in sections.get("curves", {}):
