@@ -167,7 +167,7 @@ def test_a_trained_tree():
 @pytest.mark.parametrize("few", [False, True])
 def test_predictions_are_those_of_all_leaves(leaf_layers, output, own_input, few, monkeypatch):
     if few:
-        monkeypatch.setattr(best_leaf, "SMALL_LEAVES", 0)
+        monkeypatch.setattr(best_leaf, "ONE_LEAF", 0.0)
     tree = build(Structure(4), 3.0, output=output, leaf_layers=leaf_layers, members=2)
     x = torch.randn(*([2] if own_input else []), 30, 6, dtype=torch.float64)
     arrival, numbers = tree(x)

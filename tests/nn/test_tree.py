@@ -282,3 +282,16 @@ def test_dropout_acts_in_training_only():
 def test_bad_input_names_the_value(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"members": 2}, {"leaf_layers": 0}, {"leaf_layers": 2}, {"decision_layers": 2}], ids=str
+)
+def test_parts_add_up_with_and_without_gradients(settings):
+    tree = Tree.build(Structure(3, 3, 2), 4, Classes(3), **settings).double()
+    x = torch.randn(5, 4, dtype=torch.float64)
+    for with_gradient in (True, False):
+        with torch.set_grad_enabled(with_gradient):
+            logits, bias, said, said_bias = tree.parts(x)
+        torch.testing.assert_close(logits if bias is None else logits + bias.unsqueeze(1), tree.decision(x))
+        torch.testing.assert_close(said if said_bias is None else said + said_bias.unsqueeze(1), tree.leaf(x))

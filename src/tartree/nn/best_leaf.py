@@ -26,18 +26,15 @@ if TYPE_CHECKING:
     from tartree.nn.tree import Tree
 
 #: Rough microseconds on a CPU, to choose between ways to the same result.
-ROW, VISIT, OTHER_VISIT = (
-    5.0,
-    1.5,
-    8.0,
-)  # a row searched alone, a node that it visits, one that is not linear and binary
+ROW = 5.0  # a row searched alone
+VISIT, OTHER_VISIT = 1.5, 8.0  # a node that it visits, linear and binary or not
 BLOCK = 250.0  # a block of nodes for some rows
 PASS, LAYER = 100.0, 8.0  # all nodes at once: to begin with, and for each layer
 READ, PRODUCT, WALK = 5e-5, 6e-6, 1.5e-3  # of weights, a byte read and a byte multiplied; a branch of one row
 #: A search gives a row up, to look at all its nodes, after this share of what that costs.
 PATIENCE = 0.2
-#: Below this many multiplications, all leaves at once are as fast as the chosen ones.
-SMALL_LEAVES = 1_000_000
+#: Microseconds of a multiplication for all leaves at once, and of one leaf for its rows.
+MULTIPLY, ONE_LEAF = 2.5e-5, 25.0
 
 _searchers: weakref.WeakKeyDictionary[Tree, Searcher] = weakref.WeakKeyDictionary()
 
@@ -107,7 +104,7 @@ def chosen_numbers(tree: Tree, x: Tensor, leaf: Tensor) -> Tensor:
     g = tree.leaf
     if type(g) is ConstantLeaf:
         return torch.take_along_dim(g.values, leaf.unsqueeze(-1), dim=1).unsqueeze(2)
-    if type(g) is MLPLeaf and type(g.mlp) is GroupedMLP and _work(g.mlp, x) > SMALL_LEAVES:
+    if type(g) is MLPLeaf and type(g.mlp) is GroupedMLP and _work(g.mlp, x) * MULTIPLY > len(g.mlp.sizes) * ONE_LEAF:
         own = [_of_groups(g.mlp, m, x if x.dim() == 2 else x[m], leaf[m]) for m in range(len(leaf))]
         return torch.stack(own).unsqueeze(2)
     said: Tensor = g(x)
@@ -160,7 +157,9 @@ def _search_rows(
     searcher: Searcher, x: NDArray[Any], leaf: NDArray[Any], arrival: NDArray[Any], full: float
 ) -> list[int]:
     """Fill in leaf and arrival, (members, batch), row by row; the rows that were given up."""
-    budget = max(32, 3 * searcher.structure.depth, int(PATIENCE * full / searcher.members / VISIT))
+    visit = VISIT if searcher.binary else OTHER_VISIT
+    least = 32 if searcher.binary else 2 * searcher.structure.depth + 4
+    budget = max(least, int(PATIENCE * full / searcher.members / visit))
     batch = x.shape[-2]
     given_up: list[int] = []
     for row in range(batch):

@@ -15,6 +15,7 @@ from tartree.nn.branching import Branching
 from tartree.nn.decisions import MLPDecision, UniformDecision
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
 from tartree.nn.outputs import Classes, Output
+from tartree.nn.products import affine
 from tartree.ops import fused
 from tartree.structure import Structure
 
@@ -175,6 +176,8 @@ class Tree(nn.Module):
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
         """What f and g give, and the biases that are still to be added to each, where they can be had apart."""
+        if not torch.is_grad_enabled() and (both := self._joint_parts(x)) is not None:
+            return both
         logits, bias = self.decision_parts(x)
         g, said_bias = self.leaf, None
         if isinstance(g, MLPLeaf) and type(g).forward is MLPLeaf.forward:
@@ -183,6 +186,20 @@ class Tree(nn.Module):
             said = g(x)
         self.check_shapes(logits, said)
         return logits, bias, said, said_bias
+
+    def _joint_parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
+        """The parts of linear decisions and linear leaves of one member, from one product for both; else None."""
+        f, g = self.decision, self.leaf
+        if type(f) is not MLPDecision or type(g) is not MLPLeaf or x.dim() != 2:
+            return None
+        weights = [*f.mlp.weights, *g.mlp.weights]
+        if len(weights) != 2 or len(weights[0]) != 1:
+            return None
+        rows = affine(x, torch.cat(weights, dim=1))  # (1, logits and numbers, batch)
+        logits, said = rows.split([w.shape[1] for w in weights], dim=1)
+        said = said.unflatten(1, (self.structure.n_leaves, -1)).movedim(-1, 1)
+        self.check_shapes(logits.transpose(-1, -2), said)
+        return logits.transpose(-1, -2), f.mlp.biases[0], said, g.mlp.biases[0].unflatten(1, said.shape[2:])
 
     def decision_parts(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
         """The logits, and the biases that are still to be added, where they can be had apart."""

@@ -1,0 +1,174 @@
+"""The models of the study as data: structures, recipes, and the accuracies that were published for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from tartree import Structure, TartClassifier
+from tartree.training import RECIPES, Recipe
+from tartree.zoo import PRESETS
+
+Means = tuple[float | None, float | None, float | None]  # large, medium, small: percent
+GROUPS = ("large", "medium", "small")
+NOTHING: Means = (None, None, None)
+
+
+@dataclass(frozen=True)
+class TreeModel:
+    """A tree of the library; the four runs of a set are trained together, as members of one tree."""
+
+    name: str
+    label: str
+    depth: int
+    leaf_layers: int
+    window: int = 2
+    stride: int | None = None
+    selection: Literal["multi", "single"] = "multi"
+    decision_layers: int = 1
+    hidden: int = 100
+    dropout: float = 0.15
+    members: int = 1  # of each run; their probabilities are averaged
+    recipe: Recipe = RECIPES["paper"]
+    early_stopping: bool | Literal["auto", "refit"] = False
+    start: Literal["torch", "he"] = "torch"  # how weights are drawn
+    published: Means = NOTHING
+
+    @property
+    def structure(self) -> Structure:
+        return Structure(self.depth, self.window, self.stride)
+
+    @property
+    def training(self) -> tuple[Any, ...]:
+        """All that training depends on: models that are equal here differ by their selection alone, at prediction."""
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name in ("name", "label", "selection", "published", "window", "stride"):
+            del own[name]
+        return (self.structure, *own.values())
+
+
+@dataclass(frozen=True)
+class EstimatorModel:
+    """`TartClassifier` as a user calls it, fitted anew in each run: with its encoder, and its early stopping."""
+
+    name: str
+    label: str
+    parameters: tuple[tuple[str, Any], ...]
+    published: Means = NOTHING
+
+    def make(self, seed: int, device: str) -> TartClassifier:
+        return TartClassifier(**dict(self.parameters), random_state=seed, device=device)
+
+
+def _mlps() -> list[TreeModel]:
+    published: dict[int, Means] = {
+        1: (78.7, 78.9, 73.4),
+        2: (87.8, 83.0, 76.5),
+        4: (91.8, 83.0, 76.8),
+        8: (91.5, 82.5, 76.0),
+        16: (85.3, 78.3, 75.1),
+    }
+    return [TreeModel(f"mlp-{k}", f"MLP-{k}", 0, k, start="he", published=means) for k, means in published.items()]
+
+
+def _series(label: str, settings: list[dict[str, Any]], published: list[Means]) -> list[TreeModel]:
+    return [
+        TreeModel(_name(one), f"{label}, {_said(one)}", published=means, **one)
+        for one, means in zip(settings, published, strict=True)
+    ]
+
+
+def _name(one: dict[str, Any]) -> str:
+    parts = [f"D{one['depth']}", f"L{one['leaf_layers']}"]
+    if one.get("window", 2) != 2:
+        parts.append(f"W{one['window']}" + (f"S{one['stride']}" if "stride" in one else ""))
+    return "-".join([*parts, one["selection"]])
+
+
+def _said(one: dict[str, Any]) -> str:
+    wide = "stride" not in one and one.get("window", 2) != 2
+    return f"W {one['window']}" if wide else f"D {one['depth']}"
+
+
+LINEAR_MULTI = _series(
+    "linear leaves, multi",
+    [{"depth": d, "leaf_layers": 1, "selection": "multi"} for d in (2, 4, 6, 8)],
+    [(84.6, 81.4, 75.3), (86.7, 82.1, 76.2), (88.2, 82.6, 77.0), (89.1, 82.9, 76.5)],
+)
+LINEAR_SINGLE = _series(
+    "linear leaves, single",
+    [{"depth": d, "leaf_layers": 1, "selection": "single"} for d in (2, 4, 6, 8)],
+    [(84.4, 81.1, 74.7), (86.4, 81.6, 75.1), (87.8, 82.0, 75.7), (88.6, 82.2, 74.6)],
+)
+PERCEPTRON_2 = _series(
+    "L 2, single",
+    [{"depth": d, "leaf_layers": 2, "selection": "single"} for d in (2, 4, 6, 8)],
+    [(87.4, 82.7, 76.0), (89.0, 82.6, 76.1), (90.0, 82.6, 76.0), (90.7, 82.6, 75.4)],
+)
+PERCEPTRON_4 = _series(
+    "L 4, single",
+    [{"depth": d, "leaf_layers": 4, "selection": "single"} for d in (2, 4, 6, 8)],
+    [(92.1, 82.7, 76.0), (92.3, 82.2, 75.7), (92.1, 81.9, 75.6), (91.9, 82.0, 75.4)],
+)
+SHARED = _series(
+    "W 3, S 2, L 2, single",
+    [{"depth": d, "leaf_layers": 2, "window": 3, "stride": 2, "selection": "single"} for d in (1, 3, 5, 7)],
+    [(88.5, 83.1, 76.5), (89.6, 83.1, 76.3), (90.7, 82.9, 76.2), (91.2, 82.8, 75.8)],
+)
+WIDE = _series(
+    "D 1, L 2, single",
+    [{"depth": 1, "leaf_layers": 2, "window": w, "selection": "single"} for w in (3, 7, 15, 31)],
+    [(88.9, 83.3, 75.7), (89.5, 83.3, 75.6), (90.1, 83.1, 75.4), (90.4, 83.2, 75.5)],
+)
+# The text says that leaves match those of the row above, which would be these widths.
+WIDER = _series(
+    "D 1, L 2, single",
+    [{"depth": 1, "leaf_layers": 2, "window": w, "selection": "single"} for w in (63, 255)],
+    [NOTHING, NOTHING],
+)
+
+#: The 24 structures of Tables 7 to 9; A, B and C are among them.
+STRUCTURES = [*LINEAR_MULTI, *LINEAR_SINGLE, *PERCEPTRON_2, *PERCEPTRON_4, *SHARED, *WIDE]
+ALIASES = {"A": "D6-L1-multi", "B": "D2-L4-single", "C": "D3-L2-W3S2-single"}
+MLPS = _mlps()
+ONE_LAYER = TreeModel("one-layer", "one layer, torch's start", 0, 1)
+
+_DEFAULT = TartClassifier()
+DEFAULT = TreeModel(
+    "default",
+    "default recipe, default structure",
+    _DEFAULT.depth,
+    _DEFAULT.leaf_layers,
+    selection=_DEFAULT.selection,
+    dropout=_DEFAULT.dropout,
+    recipe=RECIPES["default"],
+    early_stopping="auto",
+)
+DEFAULT_A = replace(DEFAULT, name="default-A", label="default recipe, structure of TART-A", depth=6)
+ESTIMATOR = EstimatorModel("TartClassifier", "TartClassifier as it comes", ())
+
+
+def from_preset(name: str) -> TreeModel | EstimatorModel:
+    """A model of the zoo: trained as members where its settings allow it, else by its estimator."""
+    settings = PRESETS[name].build()
+    known = {one.name for one in fields(TreeModel)} - {"name", "label", "start", "published"}
+    if not set(settings) <= known:
+        return EstimatorModel(name, name, tuple(settings.items()))
+    recipe = settings.get("recipe", "default")
+    settings["recipe"] = RECIPES[recipe] if isinstance(recipe, str) else recipe
+    defaults = {"depth": _DEFAULT.depth, "leaf_layers": _DEFAULT.leaf_layers, "dropout": 0.0, "early_stopping": "auto"}
+    return TreeModel(name, name, **{**defaults, **settings})
+
+
+OURS: list[TreeModel | EstimatorModel] = [DEFAULT, DEFAULT_A, ESTIMATOR, from_preset("tart-max")]
+TREES: dict[str, TreeModel | EstimatorModel] = {
+    one.name: one for one in [*STRUCTURES, *WIDER, *MLPS, ONE_LAYER, *OURS]
+}
+
+#: Names that stand for several models.
+SELECTIONS = {
+    "structures": [one.name for one in STRUCTURES],
+    "mlps": [one.name for one in MLPS] + ["one-layer"],
+    "ours": ["default", "default-A", "tart-max"],
+    "wider": [one.name for one in WIDER],
+}

@@ -1,0 +1,69 @@
+"""Results as JSON lines: appended as they come, read back with the last word on each pair of model and set."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+Line = dict[str, Any]
+
+
+class Results:
+    """A file with one line for each model and set."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[tuple[str, str], Line]:
+        """The last line of each pair; a number counts more than a failure. A line that was cut is passed over."""
+        found: dict[tuple[str, str], Line] = {}
+        if not self.path.exists():
+            return found
+        for text in self.path.read_text(encoding="utf-8").splitlines():
+            try:
+                line = json.loads(text)
+                pair = line["model"], line["set"]
+            except (ValueError, KeyError, TypeError):
+                continue
+            if line.get("failure") and pair in found and not found[pair].get("failure"):
+                continue
+            found[pair] = line
+        return found
+
+    def append(self, lines: list[Line]) -> None:
+        """Write lines in one go, so that several processes can share the file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        with open(self.path, "ab") as file:
+            if file.tell() and not self._ends_well():
+                text = "\n" + text  # a run was cut within its last line
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _ends_well(self) -> bool:
+        with open(self.path, "rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read() == b"\n"
+
+
+def machine(device: torch.device) -> Line:
+    """What a number was computed with."""
+    import sklearn
+
+    import tartree
+
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+    return {
+        "device": name,
+        "threads": torch.get_num_threads(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "sklearn": sklearn.__version__,
+        "tartree": tartree.__version__,
+    }

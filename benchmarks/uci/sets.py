@@ -1,0 +1,61 @@
+"""One UCI set as tensors, with the rows of each of its four runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tartree.datasets import load_uci, uci_index
+
+ORDER = ("small", "medium", "large")
+
+
+@dataclass(frozen=True, eq=False)
+class StudySet:
+    """Features as they come, standardised; where train and test are fixed, the four runs differ by their seed alone."""
+
+    name: str
+    group: str
+    x: Tensor  # (rows, features)
+    y: Tensor  # (rows,)
+    train: tuple[Tensor, ...]  # of each run, rows to learn from
+    test: tuple[Tensor, ...]  # of each run, rows to score
+    n_classes: int
+    fixed_test: bool
+
+    @property
+    def runs(self) -> int:
+        return len(self.train)
+
+    def to(self, device: torch.device) -> StudySet:
+        """The same with its table on a device; numbers of rows stay where they are."""
+        return replace(self, x=self.x.to(device), y=self.y.to(device))
+
+
+@lru_cache(maxsize=256)
+def load_set(name: str) -> StudySet:
+    """One set from the cache of `tartree data uci`."""
+    found = load_uci(name)
+    return StudySet(
+        name,
+        found.group,
+        torch.from_numpy(np.ascontiguousarray(found.X, dtype=np.float32)),
+        torch.from_numpy(found.y.astype(np.int64)),
+        tuple(torch.from_numpy(train) for train, _ in found.splits),
+        tuple(torch.from_numpy(test) for _, test in found.splits),
+        len(found.labels),
+        found.fixed_test,
+    )
+
+
+def list_sets(groups: list[str], only: list[str] | None = None) -> list[str]:
+    """Names of the sets of some groups: small groups first, and within a group the sets with fewest rows."""
+    sets = uci_index().sets
+    if unknown := sorted(set(only or ()) - set(sets)):
+        raise ValueError(f"sets must be those that `tartree data uci --list` shows, however: {', '.join(unknown)}")
+    chosen = [name for name, one in sets.items() if one.group in groups and (not only or name in only)]
+    return sorted(chosen, key=lambda name: (ORDER.index(sets[name].group), sets[name].rows, name))

@@ -1,0 +1,167 @@
+"""The four runs of a set, trained as members of one tree; a row outside a run's training part has weight 0 there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tartree.estimators.base import EARLY_STOPPING_ROWS, REFIT_ROWS
+from tartree.estimators.rows import split_rows
+from tartree.nn import Classes, Selection, Tree, combine
+from tartree.nn.products import GroupedMLP
+from tartree.training import History, Recipe, TensorRows, train
+from uci.models import TreeModel
+from uci.sets import StudySet
+
+#: Numbers of a chunk at prediction, at most.
+CHUNK = {"cpu": 2**24, "cuda": 2**29}
+
+
+def run_tree(
+    model: TreeModel, data: StudySet, selections: Iterable[Selection], recipe: Recipe
+) -> dict[Selection, list[float]]:
+    """Accuracy of each run, for each of some selections, from one training. `data` says on which device."""
+    tree = build(model, data)
+    fit(tree, model, data, recipe)
+    return score(tree, model, data, selections)
+
+
+def build(model: TreeModel, data: StudySet) -> Tree:
+    """An untrained tree, with all members of one run beside each other."""
+    tree = Tree.build(
+        model.structure,
+        data.x.shape[1],
+        Classes(data.n_classes),
+        decision_layers=model.decision_layers,
+        leaf_layers=model.leaf_layers,
+        hidden=model.hidden,
+        dropout=model.dropout,
+        members=data.runs * model.members,
+    )
+    draw(tree, model)
+    return tree.to(data.x.device)
+
+
+def draw(tree: Tree, model: TreeModel) -> None:
+    """New weights: a member's seed is its number, whatever stands beside it."""
+    members = next(tree.parameters()).shape[0]
+    generators = [torch.Generator().manual_seed(member) for member in range(members)]
+    tree.reset_parameters(generators)
+    if model.start == "he":
+        draw_as_he(tree, generators)
+
+
+@torch.no_grad()
+def draw_as_he(tree: Tree, generators: list[torch.Generator]) -> None:
+    """Weights from a normal distribution of variance 2 / inputs, biases 0 (He et al. 2015)."""
+    for module in tree.modules():
+        if isinstance(module, GroupedMLP):
+            for weight, bias in zip(module.weights, module.biases, strict=True):
+                deviation = (2 / max(1, weight.shape[-1])) ** 0.5
+                for own, generator in zip(weight, generators, strict=True):
+                    own.copy_(deviation * torch.randn(own.shape, generator=generator))
+                bias.zero_()
+
+
+def fit(tree: Tree, model: TreeModel, data: StudySet, recipe: Recipe) -> None:
+    """Train all members, with early stopping as the estimator would do it."""
+    n_rows = round(sum(map(len, data.train)) / data.runs)
+    stopping = model.early_stopping
+    if stopping == "auto":
+        stopping = False if n_rows < EARLY_STOPPING_ROWS else "refit" if n_rows < REFIT_ROWS else True
+    if not stopping:
+        learn(tree, model, data, recipe, data.train)
+        return
+    kept, held = zip(*(_hold_out(data, run, recipe) for run in range(data.runs)), strict=True)
+    validation, _ = gather(data, held, model.members)
+    history = learn(tree, model, data, recipe, kept, validation=validation)
+    if stopping == "refit":
+        draw(tree, model)
+        learn(tree, model, data, recipe, data.train, keep_epoch=history.best_epoch)
+
+
+def _hold_out(data: StudySet, run: int, recipe: Recipe) -> tuple[Tensor, Tensor]:
+    own = data.train[run]
+    strata = data.y.cpu()[own].numpy()
+    kept, held = split_rows(len(own), strata, recipe.validation_fraction, np.random.RandomState(run))
+    return own[kept], own[held]
+
+
+def learn(
+    tree: Tree,
+    model: TreeModel,
+    data: StudySet,
+    recipe: Recipe,
+    train_rows: tuple[Tensor, ...],
+    *,
+    validation: TensorRows | None = None,
+    keep_epoch: np.ndarray | None = None,
+) -> History:
+    rows, share = gather(data, train_rows, model.members)
+    history = train(
+        tree,
+        rows,
+        scaled(recipe, share, len(rows), data.x.shape[1]),
+        generator=torch.Generator().manual_seed(0),
+        validation=validation,
+        keep_epoch=keep_epoch,
+        selection=model.selection,
+    )
+    if history.interrupted:  # what is half trained must not become a result
+        raise KeyboardInterrupt
+    return history
+
+
+def gather(data: StudySet, parts: tuple[Tensor, ...], members: int) -> tuple[TensorRows, float]:
+    """The rows that some run uses, weighted by member; and the share of them that a member uses on average."""
+    device = data.x.device
+    weight = torch.zeros(len(parts), len(data.x))  # (runs, rows)
+    for run, rows in enumerate(parts):
+        weight[run, rows] = 1.0
+    used = weight.any(0).nonzero().squeeze(1)
+    weight = weight[:, used]
+    share = float(weight.mean())
+    by_member = None if share == 1.0 else weight.repeat_interleave(members, dim=0).to(device)
+    there = used.to(device)
+    return TensorRows(data.x[there], data.y[there], by_member), share
+
+
+def scaled(recipe: Recipe, share: float, n_rows: int, n_features: int) -> Recipe:
+    """The recipe for a table of which a member uses a share: as many of its own rows a step, and as much jitter."""
+    own_rows = round(share * n_rows)
+    batch_size = max(1, round(recipe.batch_size / share))
+    jitter = recipe.jitter
+    if jitter:
+        jitter *= recipe.noise(n_features, own_rows) / recipe.noise(n_features, n_rows)
+    return replace(recipe, batch_size=batch_size, jitter=jitter)
+
+
+@torch.no_grad()
+def score(
+    tree: Tree, model: TreeModel, data: StudySet, selections: Iterable[Selection]
+) -> dict[Selection, list[float]]:
+    """Accuracy of each run on its test rows; the members of a run are averaged."""
+    tree.eval()
+    selections = list(selections)
+    tested = torch.cat(data.test).unique()
+    place = torch.full((len(data.x),), -1)
+    place[tested] = torch.arange(len(tested))
+    n_members = data.runs * model.members
+    n_numbers = data.n_classes if model.leaf_layers == 1 else max(model.hidden, data.n_classes)
+    chunk = max(1, CHUNK[data.x.device.type] // (n_members * model.structure.n_leaves * n_numbers))
+    right: dict[Selection, list[Tensor]] = {selection: [] for selection in selections}
+    for index in tested.to(data.x.device).split(chunk):
+        arrival, numbers = tree(data.x[index])
+        values = tree.output.mean(numbers)
+        for selection in selections:
+            said = combine(arrival, values, selection)  # (members, chunk, classes)
+            said = said.unflatten(0, (data.runs, model.members)).mean(1)  # (runs, chunk, classes)
+            right[selection].append((said.argmax(-1) == data.y[index]).cpu())
+    return {
+        selection: [float(own[place[test]].double().mean()) for own, test in zip(torch.cat(parts, 1), data.test)]
+        for selection, parts in right.items()
+    }
