@@ -41,8 +41,12 @@ SETS = {
 }
 
 
+def _threads(count: int) -> str:
+    return f"{count} thread{'' if count == 1 else 's'} of a CPU"
+
+
 def versions(device: str) -> str:
-    where = torch.cuda.get_device_name() if device == "cuda" else f"{torch.get_num_threads()} threads of a CPU"
+    where = torch.cuda.get_device_name() if device == "cuda" else _threads(torch.get_num_threads())
     return (
         f"tartree {__version__}, torch {torch.__version__}, scikit-learn {sklearn.__version__}, "
         f"Python {platform.python_version()}, {where}"

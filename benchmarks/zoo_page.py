@@ -22,9 +22,11 @@ SECTIONS: dict[str, tuple[str, str, str, str]] = {
         "DT, decision tree",
         "f is the indicator of one feature against one threshold, g is constant. `tartree.zoo.from_sklearn` takes "
         "a tree or an ensemble that scikit-learn, XGBoost or LightGBM has grown: predictions equal the source's "
-        "on every row, on thresholds and with gaps. `tartree.zoo.make` with `dt` trains one by gradient: a node "
+        "on every row, on thresholds and with gaps (XGBoost computes in single precision: where two classes are "
+        "equally likely to its last digit, the label may be the other). `tartree.zoo.make` with `dt` trains one by gradient: a node "
         "picks a feature straight through, its sigmoid becomes a step when it predicts. `tartree.zoo.to_sklearn` "
-        "gives either of them back to scikit-learn.",
+        "gives either of them back to scikit-learn. An ensemble is explained tree by tree, by "
+        "`model.one_tree(0)`.",
         "L. Breiman, J. Friedman, C. Stone, R. Olshen, *Classification and Regression Trees*, 1984.",
         """from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -58,7 +60,9 @@ print(model.members, "trees;", model.tree_.decision.n_seen, "features a node")""
     "dndf": (
         "DNDF, deep neural decision forest",
         "One network below all nodes of all trees; only the last linear map belongs to a node. `tartree.nn.Conv` is a "
-        "small convolutional network for images that come as rows, `tartree.nn.Backbone` takes any module. Leaves "
+        "small convolutional network for images that come as rows. Any module of yours from (batch, features) to "
+        "(batch, width) may stand in its place, as `decision=module`: every fit trains a copy of it; "
+        "`tartree.nn.Backbone` takes a function that makes one, and the share of its numbers that a tree sees. Leaves "
         "learn by gradient together with the decisions, or in turns with them by `tartree.zoo.fit_alternating`. It is "
         "meant for many images: on a small table its thirty epochs are thirty steps, which is too few.",
         "P. Kontschieder, M. Fiterau, A. Criminisi, S. Rota Bulò, *Deep Neural Decision Forests*, 2015.",
@@ -67,7 +71,12 @@ print(model.members, "trees;", model.tree_.decision.n_seen, "features a node")""
 images = X.repeat(9, axis=1) / 8  # rows of 36 numbers: images of 6 by 6
 small = Conv(shape=(1, 6, 6), channels=4, width=16)
 model = zoo.make("dndf", decision=small, members=2, epochs=5, random_state=0)
-zoo.fit_alternating(model, images, y, rounds=2)""",
+zoo.fit_alternating(model, images, y, rounds=2)
+
+from torch import nn
+
+own = nn.Sequential(nn.Linear(4, 16), nn.ReLU())
+model = zoo.make("dndf", decision=own, numeric="standard", epochs=100, random_state=0).fit(X, y)""",
     ),
     "nrf": (
         "NRF, neural regression forest",
@@ -83,10 +92,20 @@ low, high = model.predict_quantiles(table[:3], [0.05, 0.95]).T""",
     "lr": (
         "LR, logistic regression",
         "No tree at all: D = 0 and one linear leaf. It is trained to the optimum, with the penalty of "
-        "scikit-learn's `C`, and gives its probabilities.",
+        "scikit-learn's `C`. Columns are standardised first, so it gives the probabilities that scikit-learn gives "
+        'behind a `StandardScaler`; with `numeric="plain"` columns stay as they are, and so they do there.',
         "D. Cox, *The Regression Analysis of Binary Sequences*, 1958.",
-        """model = zoo.make("lr", C=1.0).fit(X, y)
-print(model.predict_proba(X[:1]).round(3))""",
+        """from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+model = zoo.make("lr", C=1.0).fit(X, y)
+scaled = make_pipeline(StandardScaler(), LogisticRegression(C=1.0, tol=1e-6)).fit(X, y)
+assert abs(model.predict_proba(X) - scaled.predict_proba(X)).max() < 1e-3
+
+model = zoo.make("lr", C=1.0, numeric="plain").fit(X, y)
+plain = LogisticRegression(C=1.0, tol=1e-6, max_iter=1000).fit(X, y)
+assert abs(model.predict_proba(X) - plain.predict_proba(X)).max() < 1e-3""",
     ),
     "mlp": (
         "MLP, multilayer perceptron",
@@ -207,7 +226,12 @@ def special(measured: dict[str, Any], name: str) -> list[str]:
             "90 % interval"
             for row in found["rows"]
         ]
-        return [*wrapped("Over five folds and three seeds: " + "; ".join(said) + "."), ""]
+        wide = [row["data"] for row in found["rows"] if row["covered"] > 0.92]
+        narrow = [row["data"] for row in found["rows"] if row["covered"] < 0.88]
+        line = "Over five folds and three seeds: " + "; ".join(said) + "."
+        for names, word in ((wide, "wide"), (narrow, "narrow")):
+            line += f" Intervals are too {word} on {' and '.join(names)}." if names else ""
+        return [*wrapped(line), ""]
     what = f"depth {found['depth']}" if "depth" in found else f"{zoo.make(name).members} trees"
     line = (
         f"{found['data']} ({what}, {found['rows']:,} rows to learn from, {found['fit_s']:.0f} s): "
@@ -226,7 +250,8 @@ def warm(measured: dict[str, Any]) -> list[str]:
             "temperature is that of the best likelihood in a cross-validation of trees grown the same way; leaves "
             "become linear; then all of it is trained, and decisions may look at more than one feature. The "
             "result is a `TartClassifier` or `TartRegressor` with the structure of the tree. `tartree.zoo.soften` "
-            "stops before the training."
+            "stops before the training. Weights of rows (`sample_weight`) and the tree's `class_weight` count in the "
+            "leaves and in training. The result cannot be fitted anew; with `warm_start=True` its training goes on."
         ),
         "",
         "```python",
@@ -266,7 +291,9 @@ def made_by(measured: dict[str, Any]) -> list[str]:
         "on MNIST among six by its test images, so their figures are slightly optimistic. Those of the warm start were "
         "fixed before the UCI sets were looked at."
     )
-    table = (f"| {part} | {found['versions']} |" for part, found in measured.items())
+    table = (
+        f"| {part} | {found['versions']} |".replace(" 1 threads ", " 1 thread ") for part, found in measured.items()
+    )
     return [*lines, *table, "", *wrapped(said), ""]
 
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-
-import torch
 
 from uci.baselines import Baseline
 from uci.results import Results
@@ -36,42 +33,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, FileNotFoundError) as error:
         print(error, file=sys.stderr)
         return 2
-    if options.processes > 1:
-        return _share_out(given, options.processes)
-    torch.set_num_threads(options.threads)
-    first = options.share[0] == 1
-    absent = [line for one in models if isinstance(one, Baseline) and (line := one.missing)]
-    if first:
-        print("\n".join(absent), end="\n" if absent else "", flush=True)
+    for one in models:
+        if isinstance(one, Baseline) and one.missing:
+            print(one.missing, flush=True)
     models = [one for one in models if not (isinstance(one, Baseline) and one.missing)]
     settings = Settings(
-        options.device, options.precision, options.epochs, options.threads, options.retry, options.limit_seconds
+        options.device,
+        options.precision,
+        options.epochs,
+        options.threads,
+        options.retry,
+        options.limit_seconds,
+        options.processes,
     )
-    jobs = plan(models, sets, results, settings)[options.share[0] - 1 :: options.share[1]]
+    jobs = plan(models, sets, results, settings)
     print(f"{len(jobs)} trainings to do", flush=True)
     try:
         run(jobs, results, settings, say=lambda text: print(text, flush=True))
     except KeyboardInterrupt:
         print("stopped; what is done is kept, and the same command goes on", file=sys.stderr)
         return 130
+    except RuntimeError as error:
+        print(f"stopped by {type(error).__name__}: {error}; the same command goes on", file=sys.stderr)
+        return 1
     return 0
-
-
-def _share_out(given: list[str], processes: int) -> int:
-    """The same command in several processes, each with its share of the jobs."""
-    command = [sys.executable, str(Path(__file__).parent), *given, "--processes", "1"]
-    running = [subprocess.Popen([*command, "--share", f"{k + 1}/{processes}"]) for k in range(processes)]
-    try:
-        return max(one.wait() for one in running)
-    except KeyboardInterrupt:  # the processes hear it too, from the terminal
-        return max(one.wait() for one in running)
-
-
-def _share(text: str) -> tuple[int, int]:
-    part, _, parts = text.partition("/")
-    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise argparse.ArgumentTypeError(f"must be like 1/4, however: {text}")
-    return int(part), int(parts)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -84,11 +69,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="single", choices=["single", "tf32", "bfloat16"])
     parser.add_argument("--epochs", type=int, help="instead of the recipe's; such results are not reported")
-    parser.add_argument("--threads", type=int, default=1, help="of baselines and of torch on a CPU")
+    parser.add_argument("--threads", type=int, default=1, help="of a process, on a CPU")
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="start no training after this time")
     parser.add_argument("--retry", action="store_true", help="try again what failed")
     parser.add_argument("--processes", type=int, default=1, help="share the work out over processes on one device")
-    parser.add_argument("--share", type=_share, default=(1, 1), metavar="K/N", help="do only every N-th training")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks/uci"), metavar="FOLDER")
     parser.add_argument("--report", action="store_true", help="write the page from the results there are")
     return parser

@@ -36,7 +36,8 @@ class TreeModel:
 
     @property
     def structure(self) -> Structure:
-        return Structure(self.depth, self.window, self.stride)
+        # A single layer has no neighbours to share children with: one structure, whatever its stride.
+        return Structure(self.depth, self.window, self.stride if self.depth > 1 else None)
 
     @property
     def training(self) -> tuple[Any, ...]:
@@ -152,18 +153,17 @@ def from_preset(name: str) -> TreeModel | EstimatorModel:
     """A model of the zoo: trained as members where its settings allow it, else by its estimator."""
     settings = PRESETS[name].build()
     known = {one.name for one in fields(TreeModel)} - {"name", "label", "start", "published"}
-    if not set(settings) <= known:
+    if not set(settings) <= {*known, "epochs", "batch_size", "learning_rate"}:
         return EstimatorModel(name, name, tuple(settings.items()))
     recipe = settings.get("recipe", "default")
-    settings["recipe"] = RECIPES[recipe] if isinstance(recipe, str) else recipe
+    changes = {key: settings.pop(key) for key in ("epochs", "batch_size", "learning_rate") if key in settings}
+    settings["recipe"] = replace(RECIPES[recipe] if isinstance(recipe, str) else recipe, **changes)
     defaults = {"depth": _DEFAULT.depth, "leaf_layers": _DEFAULT.leaf_layers, "dropout": 0.0, "early_stopping": "auto"}
     return TreeModel(name, name, **{**defaults, **settings})
 
 
 OURS: list[TreeModel | EstimatorModel] = [DEFAULT, DEFAULT_A, ESTIMATOR, from_preset("tart-max")]
-TREES: dict[str, TreeModel | EstimatorModel] = {
-    one.name: one for one in [*STRUCTURES, *WIDER, *MLPS, ONE_LAYER, *OURS]
-}
+TREES: dict[str, TreeModel | EstimatorModel] = {one.name: one for one in [*STRUCTURES, *WIDER, *MLPS, ONE_LAYER, *OURS]}
 
 #: Names that stand for several models.
 SELECTIONS = {

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -13,11 +17,14 @@ import torch
 
 from uci.baselines import BASELINES, Baseline
 from uci.models import ALIASES, SELECTIONS, TREES, EstimatorModel, TreeModel
+from uci.processes import call_in_processes
 from uci.results import Line, Results, machine
-from uci.sets import StudySet, load_set
+from uci.sets import ORDER, StudySet, load_set, summaries
 from uci.trees import run_tree
 
 Model = TreeModel | EstimatorModel | Baseline
+#: Bytes of a GPU that a process keeps for later, at most: others may share it.
+MOST_RESERVED = 8 * 2**30
 
 
 @dataclass(frozen=True)
@@ -30,6 +37,7 @@ class Settings:
     threads: int = 1
     retry: bool = False
     limit_seconds: float = float("inf")
+    processes: int = 1
 
 
 @dataclass(frozen=True)
@@ -74,50 +82,76 @@ def _is_done(line: Line | None, settings: Settings) -> bool:
 
 
 def run(jobs: list[Job], results: Results, settings: Settings, say: Callable[[str], None] = print) -> bool:
-    """Do the jobs; whether all were done before the time was up."""
-    start = time.perf_counter()
-    device = torch.device(settings.device)
-    own_machine = machine(device)
-    work = [_work(job) for job in jobs]
-    for number, job in enumerate(jobs):
-        passed = time.perf_counter() - start
-        if passed > settings.limit_seconds:
-            say(f"time is up after {number} of {len(jobs)} trainings; the same command goes on")
-            return False
-        lines = do(job, settings, device)
-        results.append([{**line, **_how(settings), "machine": own_machine} for line in lines])
-        passed = time.perf_counter() - start
-        left = passed * sum(work[number + 1 :]) / sum(work[: number + 1])
-        said = ", ".join(f"{line['model']} {_brief(line)}" for line in lines)
-        say(f"[{number + 1}/{len(jobs)}] {job.set}: {said}; {lines[0]['seconds']:.2f} s, about {_clock(left)} left")
-    return True
+    """Do the jobs, with results written as they come; whether all were done before the time was up."""
+    work = {job: _work(job) for job in jobs}
+    total, done, start = sum(work.values()), 0.0, time.perf_counter()
+    if settings.processes > 1:  # the longest of a group first, so that none is left for one process at the end
+        groups = {name: one.group for name, one in summaries().items()}
+        jobs = sorted(jobs, key=lambda job: (ORDER.index(groups[job.set]), -work[job]))
+    number = 0
+    with closing(_done(jobs, settings, start)) as found:
+        for job, lines in found:
+            number += 1
+            results.append(lines)
+            done += work[job]
+            left = (time.perf_counter() - start) * (total - done) / done
+            said = ", ".join(f"{line['model']} {_brief(line)}" for line in lines)
+            say(f"[{number}/{len(jobs)}] {job.set}: {said}; {lines[0]['seconds']:.2f} s, about {_clock(left)} left")
+    if number < len(jobs):
+        say(f"time is up after {number} of {len(jobs)} trainings; the same command goes on")
+    return number == len(jobs)
 
 
-def do(job: Job, settings: Settings, device: torch.device) -> list[Line]:
+def _done(jobs: list[Job], settings: Settings, start: float) -> Iterator[tuple[Job, list[Line]]]:
+    """Jobs as they are done, in this process or in several."""
+
+    def is_up() -> bool:
+        return time.perf_counter() - start > settings.limit_seconds
+
+    if settings.processes == 1:
+        for job in jobs:
+            if is_up():
+                return
+            yield job, do(job, settings)
+        return
+    in_time = takewhile(lambda _: not is_up(), jobs)
+    with closing(call_in_processes(partial(do, settings=settings), in_time, settings.processes)) as done:
+        yield from done
+
+
+def do(job: Job, settings: Settings) -> list[Line]:
     """One training and its lines; what goes wrong becomes a failure with its message."""
+    device = torch.device(settings.device)
+    if device.type == "cuda":
+        torch.cuda.synchronize()  # raises where an earlier error has left the GPU unusable: then nothing here can count
+        if torch.cuda.memory_reserved() > MOST_RESERVED:
+            gc.collect()  # captured graphs are parts of cycles, and hold their memory until these are found
+            torch.cuda.empty_cache()
+    else:
+        torch.set_num_threads(settings.threads)
     start = time.perf_counter()
     failure: str | None = None
     scores: dict[str, list[float]] = {}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            data = load_set(job.set)
-            scores = _scores(job, data, settings, device)
+            scores = _scores(job, load_set(job.set), settings, device)
         except Exception as error:
             failure = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
-    if failure and device.type == "cuda":
-        torch.cuda.empty_cache()
+    summary = summaries()[job.set]
     shared: Line = {
         "set": job.set,
+        "group": summary.group,
+        "rows": summary.rows,
         "seconds": round(time.perf_counter() - start, 4),
         "training": job.models[0].name,
-        "warnings": sorted({one.category.__name__ for one in caught}),
         "failure": failure,
+        "warnings": sorted({one.category.__name__ for one in caught}),
+        "precision": settings.precision,
+        "epochs": settings.epochs,
+        "processes": settings.processes,
+        "machine": machine(device),
     }
-    try:
-        shared |= {"rows": len(data.y), "features": data.x.shape[1], "classes": data.n_classes, "group": data.group}
-    except UnboundLocalError:  # the set itself could not be loaded
-        pass
     return [{"model": one.name, "accuracy": scores.get(one.name), **shared} for one in job.models]
 
 
@@ -146,19 +180,14 @@ def _scores(job: Job, data: StudySet, settings: Settings, device: torch.device) 
     return {first.name: accuracies}
 
 
-def _how(settings: Settings) -> Line:
-    return {"precision": settings.precision, "epochs": settings.epochs}
-
-
 def _work(job: Job) -> float:
     """A rough measure of the time that a job takes."""
-    data = load_set(job.set)
-    model = job.models[0]
-    inputs, rows = data.x.shape[1], len(data.y)
+    data, model = summaries()[job.set], job.models[0]
+    inputs, rows = data.features, data.rows
     if not isinstance(model, TreeModel):
         return rows * inputs * 50.0 + 1e6
     hidden = model.hidden if model.leaf_layers > 1 else 0
-    leaf = inputs * (hidden or data.n_classes) + hidden * hidden * max(0, model.leaf_layers - 2) + hidden * 10
+    leaf = inputs * (hidden or data.classes) + hidden * hidden * max(0, model.leaf_layers - 2) + hidden * 10
     return rows * model.members * (model.structure.n_leaves * leaf + 2000.0) + 1e7
 
 

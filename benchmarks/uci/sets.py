@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tartree.datasets import load_uci, uci_index
+from tartree.datasets import UciSummary, load_uci, uci_index
 
 ORDER = ("small", "medium", "large")
 
@@ -36,6 +36,12 @@ class StudySet:
         return replace(self, x=self.x.to(device), y=self.y.to(device))
 
 
+@lru_cache(maxsize=1)
+def summaries() -> dict[str, UciSummary]:
+    """What the index of the cache says about each set."""
+    return dict(uci_index().sets)
+
+
 @lru_cache(maxsize=256)
 def load_set(name: str) -> StudySet:
     """One set from the cache of `tartree data uci`."""
@@ -54,7 +60,7 @@ def load_set(name: str) -> StudySet:
 
 def list_sets(groups: list[str], only: list[str] | None = None) -> list[str]:
     """Names of the sets of some groups: small groups first, and within a group the sets with fewest rows."""
-    sets = uci_index().sets
+    sets = summaries()
     if unknown := sorted(set(only or ()) - set(sets)):
         raise ValueError(f"sets must be those that `tartree data uci --list` shows, however: {', '.join(unknown)}")
     chosen = [name for name, one in sets.items() if one.group in groups and (not only or name in only)]

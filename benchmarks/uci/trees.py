@@ -161,7 +161,10 @@ def score(
             said = combine(arrival, values, selection)  # (members, chunk, classes)
             said = said.unflatten(0, (data.runs, model.members)).mean(1)  # (runs, chunk, classes)
             right[selection].append((said.argmax(-1) == data.y[index]).cpu())
-    return {
-        selection: [float(own[place[test]].double().mean()) for own, test in zip(torch.cat(parts, 1), data.test)]
-        for selection, parts in right.items()
-    }
+    found: dict[Selection, list[float]] = {}
+    for selection, parts in right.items():
+        by_run = torch.cat(parts, dim=1)  # (runs, tested rows)
+        found[selection] = [
+            float(own[place[test]].double().mean()) for own, test in zip(by_run, data.test, strict=True)
+        ]
+    return found

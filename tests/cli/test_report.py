@@ -4,6 +4,7 @@ import json
 import re
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -118,6 +119,82 @@ def test_regression(tmp_path):
     data = data_of(tmp_path / "page.html")
     assert data["task"] == "regression"
     assert [value for (value,) in data["rows"]["truth"]] == [float(row[1]) for row in rows if row[1]]
+
+
+@pytest.fixture
+def stays(tmp_path):
+    """A model fitted to durations and times of day, the frame, and the frame as pandas writes it."""
+    draw = np.random.default_rng(0)
+    stay = pd.to_timedelta(draw.integers(-50, 900, 40), unit="h")
+    woken = (pd.Timestamp("2020-01-01") + pd.to_timedelta(draw.integers(0, 1440, 40), unit="min")).time
+    frame = pd.DataFrame({"stay": stay, "woken": woken, "y": np.where(stay > pd.Timedelta("9 days"), "long", "short")})
+    frame.loc[3, "stay"] = pd.NaT
+    model = TartClassifier(depth=1, epochs=2, random_state=0).fit(frame[["stay", "woken"]], frame["y"])
+    model.save(tmp_path / "model.tart")
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    return model, frame, (tmp_path / "data.csv").read_text()
+
+
+def report_on(folder, text):
+    (folder / "new.csv").write_text(text)
+    return (
+        *("report", "--no-simplify", folder / "model.tart", folder / "new.csv", "--target", "y"),
+        *("--out", folder / "page.html"),
+    )
+
+
+def test_durations_and_times(stays, tmp_path):
+    model, frame, text = stays
+    assert "-1 days +" in text
+    succeed(*report_on(tmp_path, text))
+    data = data_of(tmp_path / "page.html")
+    seconds = [None if np.isnan(value) else value for value in frame["stay"].dt.total_seconds()]
+    assert data["rows"]["columns"][0] == seconds
+    assert [data["outputs"][k] for k in data["rows"]["predicted"]] == model.predict(frame[["stay", "woken"]]).tolist()
+
+
+def test_rows_are_counted_with_the_header(stays, tmp_path):
+    """In all messages, whichever column is wrong."""
+    *_, text = stays
+    lines = text.splitlines()
+    for wrong, message in (
+        ("5,07:00:00,long", "column 'stay' must hold durations such as 2 days 12:30:00, as it did in fit, however: "
+         "row 8 holds '5'; correct it or leave it empty"),
+        ("5 days,late,long", "column 'woken' must hold times of day such as 12:30:00, as it did in fit, however: "
+         "row 8 holds 'late'; correct it or leave it empty"),
+        ("5 days,07:00:00,?", None),
+        ("5 days,07:00:00,endless", "column 'y' must hold the classes of the model, 'long', 'short', however: "
+         "row 8 holds 'endless'"),
+    ):  # fmt: skip
+        given = report_on(tmp_path, "\n".join([*lines[:7], wrong, *lines[8:]]))
+        if message is None:
+            assert "left out: 1 row without a target" in succeed(*given).stderr
+        else:
+            fails(message, *given)
+
+
+@pytest.mark.parametrize("command", ["report", "predict", "fit"])
+def test_rows_of_parquet_are_counted_likewise(command, tmp_path):
+    a = [float(k % 9) for k in range(40)]
+    table = pa.table({"a": a, "y": [k % 9 // 5 for k in range(40)]})
+    TartClassifier(depth=1, epochs=1).fit(table.select(["a"]), table["y"].to_numpy()).save(tmp_path / "model.tart")
+    path = tmp_path / "data.parquet"
+    given = {
+        "report": ("report", tmp_path / "model.tart", path, "--target", "y", "--out", tmp_path / "page.html"),
+        "predict": ("predict", tmp_path / "model.tart", path, "--chunk-rows", 10, "--out", tmp_path / "out.csv"),
+        "fit": ("fit", path, "--target", "y", "--out", tmp_path / "new.tart"),
+    }[command]
+    a[26] = np.inf
+    pq.write_table(table.set_column(0, "a", pa.array(a)), path)
+    fails("column 'a' must hold finite numbers, however: row 28 holds infinity or more than fits", *given)
+    if command == "fit":
+        return  # text is a column of levels there
+    a[26] = "x"
+    pq.write_table(table.set_column(0, "a", pa.array(map(str, a))), path)
+    fails(
+        "column 'a' must hold numbers, as it did in fit, however: row 28 holds 'x'; correct it or leave it empty",
+        *given,
+    )
 
 
 def test_problems(model_path, patients_csv, tmp_path):

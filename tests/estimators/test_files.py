@@ -1,3 +1,6 @@
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
@@ -99,6 +102,50 @@ def test_a_file_from_a_machine_with_another_device_loads(model, tmp_path):
     document["parameters"]["device"] = "cuda:7"
     persist.write(tmp_path / "m", document, arrays)
     np.testing.assert_array_equal(load(tmp_path / "m").predict(frame), fitted.predict(frame))
+
+
+def test_certificates_and_hardenings_stay_with_their_tree(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    small = TartClassifier(depth=2, epochs=3, random_state=0).fit(X, y).simplify(X, max_leaves=2)
+    hard = small.harden(X)
+    assert not hasattr(hard, "certificate_")  # another tree
+    assert not hasattr(hard.simplify(X, max_leaves=1), "hardening_")
+    small.save(tmp_path / "small.tart")
+    hard.save(tmp_path / "hard.tart")
+    for again in (load(tmp_path / "small.tart"), pickle.loads(pickle.dumps(small))):
+        assert again.certificate_ == small.certificate_
+        assert not hasattr(again, "hardening_")
+    for again in (load(tmp_path / "hard.tart"), pickle.loads(pickle.dumps(hard))):
+        assert str(again.hardening_) == str(hard.hardening_)
+        np.testing.assert_array_equal(again.hardening_.bounds, hard.hardening_.bounds)
+        np.testing.assert_array_equal(again.hardening_.changes, hard.hardening_.changes)
+    for refitted in (small, hard):
+        refitted.fit(X, y)
+        assert not hasattr(refitted, "certificate_")
+        assert not hasattr(refitted, "hardening_")
+    going_on = load(tmp_path / "small.tart").set_params(warm_start=True, depth=1, epochs=1)
+    assert not hasattr(going_on.fit(X, y), "certificate_")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda d, a: d["certificate"].update(measured=2.0),
+        lambda d, a: d["certificate"].update(low=[0.0]),
+        lambda d, a: d["certificate"].pop("bound"),
+        lambda d, a: d["certificate"].update(surprise=1),
+        lambda d, a: d.update(hardening={"agreement": 1.0, "to_largest": 1.0, "unit": ""}),
+    ],
+)
+def test_a_damaged_certificate(tmp_path, damage):
+    X, y = load_iris(return_X_y=True)
+    small = TartClassifier(depth=1, epochs=1, random_state=0).fit(X, y).simplify(X, max_leaves=1)
+    small.certificate_ = replace(small.certificate_, bound=1.0)
+    document, arrays = state_of(small)
+    damage(document, arrays)
+    persist.write(tmp_path / "m", document, arrays)
+    with pytest.raises(persist.ModelFileError, match="does not fit together"):
+        load(tmp_path / "m")
 
 
 def test_what_cannot_be_saved_says_so(tmp_path):

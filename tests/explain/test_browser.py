@@ -61,6 +61,13 @@ def patients(n_rows=160, seed=0):
     return table, np.where(sick, "malignant", "benign")
 
 
+def many_measurements(n_rows=160, seed=0):
+    """Twelve columns, so that a node has more terms than stand in one column of its card."""
+    table, y = measurements(n_rows, seed)
+    noise = np.random.default_rng(seed + 1).normal(size=(n_rows, 9))
+    return table.join(pd.DataFrame(noise, columns=[f"property {k}" for k in range(9)])), y
+
+
 def fitted(estimator, data):
     table, y = data
     if isinstance(estimator, TartRegressor):
@@ -71,6 +78,8 @@ def fitted(estimator, data):
 MODELS = {
     "default": lambda: fitted(TartClassifier(), measurements()),
     "shared children": lambda: fitted(TartClassifier(depth=3, window=3, stride=2), measurements()),
+    "31 shared leaves": lambda: fitted(TartClassifier(depth=4, window=3, stride=2), measurements()),
+    "64 leaves": lambda: fitted(TartClassifier(depth=6), many_measurements()),
     "members": lambda: fitted(TartClassifier(depth=2, members=3), measurements()),
     "networks": lambda: fitted(TartClassifier(depth=2, decision_layers=2, leaf_layers=3, hidden=6), measurements()),
     "constant leaves": lambda: fitted(TartClassifier(depth=2, leaf_layers=0, window=4, stride=3), measurements()),
@@ -304,6 +313,7 @@ def test_simplify(visit, tmp_path, monkeypatch):
         said = page.locator("#certificate").inner_text()
         assert f"{n_leaves} of 4" in said
         assert f"{smaller.certificate_.measured:.4f}" in said
+        assert f"up to {smaller.certificate_.sampled:.4f}" in said
         bound = smaller.certificate_.bound
         assert ("no bound below 1" if bound >= 1 else f"≤ {bound:.4f}") in said
         assert page.locator("[role=treeitem].leaf").count() == n_leaves
@@ -345,6 +355,74 @@ def test_shared_children_and_several_branches(report, visit):
     page.click("[aria-label='Next row']")
     assert page.locator("#node-details details").count() == 3  # one sum a branch
     assert page.locator("[aria-label*='2 parents']").count() == 2 + 6
+
+
+@pytest.mark.parametrize(
+    ("name", "width"), [("default", 1280), ("31 shared leaves", 1280), ("64 leaves", 1280), ("64 leaves", 800)]
+)
+def test_the_first_view_shows_all_that_is_drawn(report, visit, name, width):
+    """Nothing is cut off, the width is used, and the letters are legible."""
+    page = visit(report(name)[0], width=width)
+    canvas = page.locator("#canvas").bounding_box()
+    boxes = [item.bounding_box() for item in page.locator("[role=treeitem] .card-box").all()]
+    left, right = min(box["x"] for box in boxes), max(box["x"] + box["width"] for box in boxes)
+    top, bottom = min(box["y"] for box in boxes), max(box["y"] + box["height"] for box in boxes)
+    assert canvas["x"] <= left < canvas["x"] + 20
+    assert canvas["x"] + canvas["width"] - 20 < right <= canvas["x"] + canvas["width"]
+    assert canvas["y"] <= top
+    assert bottom <= canvas["y"] + canvas["height"]
+    assert page.locator(".tree.illegible").count() == 0
+    before = page.evaluate("document.querySelector('.tree > g').getAttribute('transform')")
+    page.click("#zoom-fit")
+    assert page.evaluate("document.querySelector('.tree > g').getAttribute('transform')") == before
+
+
+# The free height between each line of a node and the one above it, or the bar below the last, in units of the drawing.
+GAPS_BETWEEN_LINES = """() => {
+  const pen = document.createElement("canvas").getContext("2d");
+  const size = (item, text) => {
+    const style = getComputedStyle(item);
+    pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+    return pen.measureText(text);
+  };
+  return [...document.querySelectorAll(".tree .node")].map((node) => {
+    const lines = [...node.querySelectorAll("text")].map((item) => {
+      const y = Number(item.getAttribute("y"));
+      return [y - size(item, "Hdb8").actualBoundingBoxAscent, y + size(item, "gjpqy").actualBoundingBoxDescent];
+    });
+    const tops = [...new Set(lines.map(([top]) => top))].sort((a, b) => a - b);
+    const bottoms = [...new Set(lines.map(([, bottom]) => bottom))].sort((a, b) => a - b);
+    const bar = Math.min(...[...node.querySelectorAll(".mix")].map((item) => Number(item.getAttribute("y"))));
+    return Math.min(...[...tops.slice(1), bar].map((top, place) => top - bottoms[place]));
+  });
+}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "width"), [("default", 1280), ("31 shared leaves", 1280), ("64 leaves", 1280), ("64 leaves", 360)]
+)
+def test_lines_of_a_node_do_not_touch(report, visit, name, width):
+    page = visit(report(name)[0], width=width)
+    for _ in range(2):  # all rows, then one of them
+        gaps = page.evaluate(GAPS_BETWEEN_LINES)
+        assert len(gaps) > 20
+        assert min(gaps) > 0.5
+        page.click("[aria-label='Next row']")
+
+
+def test_columns_of_a_node_cut_nothing_in_two(report, visit):
+    page = visit(report("64 leaves")[0])
+    page.click("[aria-label='Next row']")
+    for node in ("decision", "leaf"):
+        page.locator(f"[role=treeitem].{node}").first.click()
+        panel = page.locator("#node-details")
+        assert panel.locator(".terms li").count() >= 6
+        places = panel.locator("h3, p, li, dl").evaluate_all("all => all.map((item) => item.getClientRects().length)")
+        assert set(places) <= {0, 1}  # 0 within what is folded
+        columns = panel.locator(".terms li").evaluate_all("all => all.map((item) => item.getBoundingClientRect().x)")
+        assert len(set(columns)) > 1
+        sides = panel.locator(".sides").first.bounding_box()
+        assert sides["x"] == pytest.approx(panel.locator(".terms li").first.bounding_box()["x"], abs=1)
 
 
 def test_regression(report, visit):
@@ -448,6 +526,10 @@ def test_a_large_tree_folds_small_branches(visit, tmp_path):
     assert page.locator(f"[role=treeitem][aria-label^='{leaf},']").count() == 1
     page.select_option("#budget", "256")
     assert page.locator("[role=treeitem]").count() == 511
+    page.click("#zoom-fit")  # everything
+    canvas, drawn = page.locator("#canvas").bounding_box(), page.locator(".tree > g").bounding_box()
+    assert canvas["y"] <= drawn["y"] + 1
+    assert drawn["y"] + drawn["height"] <= canvas["y"] + canvas["height"] + 1
 
 
 @pytest.mark.parametrize("name", ["default", "regression"])

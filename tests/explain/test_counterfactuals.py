@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 
 from tartree import TartClassifier, explain
 from tests.explain.models import fit, patients
@@ -30,7 +31,7 @@ def test_it_flips_within_range(model):
         row = frame[i : i + 1]
         other = explain.counterfactual(model, row, frame)
         if not other:
-            assert "no change" in str(other)
+            assert "none was found" in str(other)
             continue
         found += 1
         assert 1 <= len(other.changes) <= 2
@@ -65,7 +66,7 @@ def test_nothing_helps(model):
     other = explain.counterfactual(model, frame[:1], frame, fixed=list(frame.columns))
     assert not other
     assert other.changes == ()
-    assert str(other) == "no change of one or two columns within range leads to another class"
+    assert str(other) == "none exists: no column may change, so that nothing leads to another class"
     with pytest.raises(ValueError, match="fixed must name columns"):
         explain.counterfactual(model, frame[:1], frame, fixed=["?"])
 
@@ -84,6 +85,106 @@ def test_one_number_is_found_where_it_is():
     assert other.row[0, 0] == pytest.approx(threshold, abs=2e-3)
     assert other.size == pytest.approx((threshold - 2) / X[:, 0].std(), abs=1e-2)
     assert explain.counterfactual(model, row[0], X, max_columns=1).size == pytest.approx(other.size)
+
+
+def band(low, high):
+    """A sharp tree that says True only for x0 between two values, which no row has; x1 says nothing."""
+    X = np.stack([np.append(np.linspace(0, 5, 50), np.linspace(5.2, 10, 50)), np.linspace(-1, 1, 100)], axis=1)
+    model = TartClassifier(depth=2, leaf_layers=0, numeric="plain", epochs=1, random_state=0).fit(X, X[:, 0] > 5)
+    mlp = model.tree_.decision.mlp
+    with torch.no_grad():
+        mlp.weights[0][:] = torch.tensor([[1e4, 0.0], [-1e4, 0.0], [0.0, 0.0]])
+        mlp.biases[0][:] = torch.tensor([-1e4 * low, 1e4 * high, 0.0])
+        model.tree_.leaf.values[:] = torch.tensor([[-5.0, 5.0], [5.0, -5.0], [5.0, -5.0], [5.0, -5.0]])
+    return model, X
+
+
+def test_a_narrow_band_is_found():
+    """The grid steps over it; the turns of the decisions do not."""
+    model, X = band(5.07, 5.08)
+    row = np.array([[2.0, 0.0]])
+    for max_columns in (1, 2):
+        other = explain.counterfactual(model, row, X, max_columns=max_columns)
+        assert other
+        assert len(other.changes) == 1
+        assert 5.069 < other.row[0, 0] < 5.081
+
+
+def test_a_pair_in_a_narrow_band_is_found():
+    """Both columns have to move, the second to one side, the first into a band whose place depends on the second."""
+    model, X = band(5.07, 5.08)
+    with torch.no_grad():  # x0 + 10 x1 in the band below 15.08, which x0 = 2 reaches with no x1 and x1 = -1 with no x0
+        model.tree_.decision.mlp.weights[0][:, :2] = torch.tensor([[1e4, 1e5], [-1e4, -1e5]])
+        model.tree_.decision.mlp.biases[0][:, :2] = torch.tensor([-15.07e4, 15.08e4])
+    row = np.array([[2.0, -1.0]])
+    assert not explain.counterfactual(model, row, X, max_columns=1)
+    other = explain.counterfactual(model, row, X)
+    assert len(other.changes) == 2
+    assert 15.069 < other.row[0] @ [1, 10] < 15.081
+
+
+def test_that_none_exists_is_said_where_it_is_proven(monkeypatch):
+    model, X = band(5.07, 5.08)
+    row = np.array([[2.0, 0.0]])
+    for max_columns in (1, 2):
+        other = explain.counterfactual(model, row, X, fixed="x0", max_columns=max_columns)
+        assert other.proven
+        assert str(other) == "none exists: no change of one column within range leads to another class"
+    frame, labels, _ = patients(100)
+    soft = TartClassifier(depth=2, random_state=0).fit(frame, labels)
+    fixed = ["age", "smoker"]
+    others = [explain.counterfactual(soft, frame[i : i + 1], frame, max_columns=1, fixed=fixed) for i in range(8)]
+    assert 0 < sum(other.proven for other in others) < sum(not other.proven for other in others)
+    model, X = band(7.0, 7.0)
+    monkeypatch.setattr("tartree.explain.goals.MOST_PARTS", 0)
+    other = explain.counterfactual(model, row, X, max_columns=1)
+    assert not other.proven
+    assert "none was found: of " in str(other)
+    assert "changes of one column within range that were tried" in str(other)
+    assert str(explain.counterfactual(model, row, X)).count(" of two columns within range") == 1
+
+
+@pytest.mark.parametrize("kind", ["default", "single", "shared children", "perceptron decisions", "members"])
+@pytest.mark.parametrize("task", ["classes", "values"])
+def test_what_is_proven_is_true(kind, task):
+    """No value of one column on a fine grid reaches what is said to be out of reach."""
+    model, frame = fit(kind, task)
+    proven = 0
+    for i in range(12):
+        row = frame[i : i + 1]
+        target = None if task == "classes" else float(model.predict(row)[0]) + 300
+        other = explain.counterfactual(model, row, frame, target=target, max_columns=1)
+        if not other.proven:
+            continue
+        proven += 1
+        for name in ("age", "bmi"):
+            rows = pd.concat([row] * 500, ignore_index=True)
+            rows[name] = np.linspace(frame[name].min(), frame[name].max(), 500)
+            said = model.predict(rows)
+            assert (said == other.before).all() if target is None else (said < target).all()
+    assert proven or kind == "members" or task == "classes"
+
+
+def test_a_gap_is_said(model):
+    model, frame = model
+    row = frame[:1].astype({"age": float})
+    row["age"] = np.nan
+    other = explain.counterfactual(model, row, frame, fixed=["bmi", "sex", "smoker", "seen"])
+    assert other.changes[0].missing
+    assert str(other).endswith(f"instead of missing, read as {frame['age'].median():g}")
+
+
+def test_names_and_labels_as_they_are(model):
+    model, frame = model
+    row = frame[:1]
+    one = explain.counterfactual(model, row, frame, fixed="age")
+    assert "age" not in {change.column for change in one.changes}
+    assert str(one) == str(explain.counterfactual(model, row, frame, fixed=["age"]))
+    now = model.predict(row)[0]
+    with pytest.raises(ValueError, match=f"already|{now}") as caught:
+        explain.counterfactual(model, row, frame, target=now)
+    assert "np.str_" not in str(caught.value)
+    assert "np.str_" not in repr(one)
 
 
 def test_whole_numbers_stay_whole(model):

@@ -53,6 +53,21 @@ def test_regression():
     assert_allclose(hard.hardening_.agreement, (changes <= 0.1).mean())
 
 
+@pytest.mark.parametrize("kind", HARDENABLE)
+@pytest.mark.parametrize("task", ["values", "two values"])
+def test_bounds_of_values_hold(kind, task):
+    """Leaves differ by many standard deviations, so that a bound on shares would not hold."""
+    model, X = fit(kind, task, noise=3.0)
+    hard = model.harden(X)
+    changes = (np.abs(predictions(hard, X) - predictions(model, X)) / model.target_scale_).max(axis=1)
+    assert_allclose(hard.hardening_.changes, changes, atol=1e-9)
+    assert (changes <= hard.hardening_.bounds + 1e-9).all()
+    assert f"at most {changes.max():.3f} standard deviations of the target" in str(hard.hardening_)
+    if kind == "default":
+        assert changes.max() > 1  # more than any share
+        assert f"bounds: at most {hard.hardening_.bounds.max():.3f}" in str(hard.hardening_)
+
+
 def test_spherical_has_no_hard_form():
     model, X = fit("spherical")
     with pytest.raises(ValueError, match="surer the larger"):

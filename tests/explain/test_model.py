@@ -49,6 +49,12 @@ def test_importances_sum_to_one(kind, task, tmp_path):
     assert_allclose(load(tmp_path / "model.tart").feature_importances_, found)
 
 
+def test_importances_of_a_table_with_dates_as_it_is():
+    frame, labels, _ = patients()
+    model = TartClassifier(depth=2, numeric="plain", random_state=0).fit(frame, labels)
+    assert_allclose(model.feature_importances_.sum(), 1)
+
+
 def test_importances_of_a_split_that_matters():
     """One column decides, the others are noise."""
     rng = np.random.default_rng(0)

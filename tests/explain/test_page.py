@@ -185,6 +185,7 @@ def test_smaller_models(classifier, monkeypatch):
     assert [own["nLeaves"] for own in record["models"]] == [4, 1]
     found, bound = record["models"][1]["certificate"], smaller.certificate_.bound
     assert found["measured"] == smaller.certificate_.measured > 0
+    assert found["sampled"] == smaller.certificate_.sampled > 0
     assert found["bound"] == (None if bound >= 1 else bound)
     assert found["score"] == smaller.score(table, y)
 
@@ -193,12 +194,21 @@ def test_smaller_models(classifier, monkeypatch):
 def test_a_bound_that_says_nothing(classifier, monkeypatch, bound, shown):
     model, table, y = classifier
     smaller = copy.copy(model)
-    smaller.certificate_ = SimpleNamespace(measured=0.125, bound=bound)
+    smaller.certificate_ = SimpleNamespace(measured=0.125, sampled=0.1875, bound=bound)
     asked = []
     monkeypatch.setattr(reporting, "simplification_path", lambda *given: asked.append(given[2]) or [smaller])
     record = make_record(model, table, y, sizes=[1, 3, 2])
     assert asked == [[3, 2, 1]]  # the largest first
     assert record["models"][1]["certificate"]["bound"] == shown
+
+
+def test_every_tree_has_a_smaller_one():
+    for n_leaves in range(2, 300):
+        sizes = reporting.usual_sizes(n_leaves)
+        assert sizes[-1] == (1 if n_leaves == 2 else 2)
+        assert sizes == sorted(set(sizes), reverse=True)
+        assert max(sizes) < n_leaves
+        assert len(sizes) <= reporting.MOST_SIZES
 
 
 def test_smaller_models_of_a_regression():
@@ -212,7 +222,8 @@ def test_smaller_models_of_a_regression():
     change = np.abs(one.predict(table) - model.predict(table)).max()
     assert found["measured"] == pytest.approx(change, rel=1e-5)
     assert found["bound"] == pytest.approx(one.certificate_.bound * model.target_scale_[0])
-    assert found["measured"] <= found["bound"]
+    assert found["sampled"] == pytest.approx(one.certificate_.sampled * model.target_scale_[0])
+    assert max(found["measured"], found["sampled"]) <= found["bound"]
 
 
 def test_importances(classifier):

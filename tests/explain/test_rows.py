@@ -5,12 +5,12 @@ import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from tartree import Structure, TartClassifier, explain
+from tartree import Structure, TartClassifier, explain, load
 from tartree.explain.contributions import contributions
 from tartree.explain.evaluation import double_tree, encode
 from tartree.explain.paths import likely_ways
 from tartree.explain.rows import reference_row
-from tests.explain.models import KINDS, fit, predictions, prune
+from tests.explain.models import KINDS, fit, patients, predictions, prune
 
 
 @pytest.mark.parametrize("task", ["classes", "two classes", "two values"])
@@ -74,7 +74,7 @@ def test_a_step_belongs_to_its_column(selection):
     assert np.abs(explained.path_part[:, 1]).max() > 0
     text = explained.tree.members[0].conditions[0].texts[0]
     feature, sign, threshold = text.split()
-    assert (feature, sign) == ("x1", "<")
+    assert (feature, sign) == ("x1", "<=")
     assert float(threshold) == pytest.approx(X[:, 1].mean() - X[:, 1].std(), abs=1e-3)
 
 
@@ -176,6 +176,67 @@ def test_effects_of_terms():
     first = explained.tree.nodes[0].children[0]
     sign = 1 if step.child == first else -1
     assert_allclose(sum(term.effect for term in step.terms), sign * float(logits[0] - logits[1]), atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["default", "perceptron decisions"])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_conditions_do_not_depend_on_the_rows_explained(kind, loaded, tmp_path):
+    model, X = fit(kind)
+    if loaded:
+        model.save(tmp_path / "model.tart")
+        model = load(tmp_path / "model.tart")
+    one, many = (model.explain(rows).tree.members[0].conditions[0] for rows in (X[:1], X))
+    assert one.texts == many.texts
+    strength = [term.strength for term in one.functions[0].terms]
+    assert strength == sorted(strength, reverse=True)
+    assert min(strength) > 0  # one row has no spread of its own
+
+
+def test_the_spread_of_training_orders_the_terms():
+    """The widest column comes first, although its weight is not the largest and the one row has no spread."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * [1, 1, 100]
+    model = TartClassifier(depth=1, epochs=1, numeric="plain", random_state=0).fit(X, X[:, 0] > 0)
+    with torch.no_grad():
+        model.tree_.decision.mlp.weights[0][:] = torch.tensor([2.0, 1.0, 0.5])
+    for rows in (X[:1], X[:9], X):
+        first, second, third = model.explain(rows).tree.members[0].conditions[0].functions[0].terms
+        assert (first.name, second.name, third.name) == ("x2", "x0", "x1")
+        assert_allclose(first.strength, 0.5 * X[:, 2].std(), rtol=1e-5)
+    assert explain.view(model, X[:1]).members[0].conditions[0].functions[0].terms[0].name == "x2"
+    assert explain.view(model).members[0].conditions[0].functions[0].terms[0].name == "x2"
+
+
+@pytest.mark.parametrize("kind", ["default", "perceptron decisions", "window 3"])
+def test_a_step_lists_the_strongest_effects_of_all_terms(kind):
+    model, X = fit(kind)
+    for row in range(5):
+        every, some = (model.explain(X[row : row + 1], max_terms=n)[0].paths[0].steps[0].terms for n in (100, 2))
+        assert some == every[:2]
+        assert abs(some[0].effect) == max(abs(term.effect) for term in every)
+
+
+def test_gaps_are_said():
+    frame = patients()[0][["age", "smoker", "bmi", "sex"]]
+    labels = patients()[1]
+    model = TartClassifier(depth=1, epochs=2, random_state=0).fit(frame, labels)
+    row = frame[:1].astype(object)
+    row[:] = np.nan
+    explained = model.explain(row)[0]
+    age = explained.values["age"]
+    assert age == frame["age"].median()
+    assert explained.said("age") == f"missing, read as {age:g}"
+    assert explained.said("bmi") == explained.said("sex") == "missing"
+    assert explained.said("smoker") == "missing, read as False"
+    assert f"age = missing, read as {age:g}" in explained.text(most=4)
+    said = {term.value for path in explained.paths for step in path.steps for term in step.terms}
+    assert f"missing, read as {age:g}" in said
+    assert model.explain(frame[:1])[0].gaps == {"bmi", "sex"} & set(frame.columns[frame[:1].isna().all()])
+
+
+def test_it_is_printed_in_one_line():
+    model, X = fit()
+    assert repr(model.explain(X[:3])) == "Explanation(3 rows, 5 columns, 3 outputs)"
 
 
 def test_errors():

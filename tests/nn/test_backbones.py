@@ -17,7 +17,7 @@ from tartree.nn import (
     Subspace,
     SubspaceDecision,
 )
-from tartree.nn.factories import FACTORIES, from_plain, to_plain
+from tartree.nn.factories import FACTORIES, as_factory, from_plain, to_plain
 
 STRUCTURE = Structure(3)
 X = torch.randn(6, 16)
@@ -80,6 +80,7 @@ def test_a_backbone_is_shared_by_nodes_and_members():
             return super().forward(x)
 
     decision = Backbone(lambda n_features: Network(n_features, 5), width=5, share=0.6)(STRUCTURE, 16, 3)
+    calls.clear()  # of finding the width
     logits = decision(X)
     assert logits.shape == (3, 6, 7)
     assert calls == [6]
@@ -175,3 +176,33 @@ def test_errors():
         SoftDecision(STRUCTURE, 4, sharpness=-1)
     with pytest.raises(ValueError, match="channels must be at least 1"):
         LayeredDecision(STRUCTURE, 4, channels=0)
+
+
+def network():
+    return nn.Sequential(nn.Linear(16, 6), nn.BatchNorm1d(6), nn.Tanh())
+
+
+def test_a_module_is_copied_and_its_width_found():
+    own = network()
+    for factory in (Backbone(own), Backbone(own, 6), Backbone(own, width=6, share=0.5), as_factory(own)):
+        decision = factory(STRUCTURE, 16, 2)
+        assert decision.weight.shape == (2, 7, 6)
+        assert decision.backbone is not own
+        assert decision(X).shape == (2, 6, 7)
+    assert own.training
+    assert own[1].num_batches_tracked == 0  # the trial taught it nothing
+
+
+def test_a_backbone_that_does_not_fit_says_so():
+    with pytest.raises(ValueError, match="width must be what the network gives, 6 numbers, however: width=5"):
+        Backbone(network(), 5)(STRUCTURE, 16, 1)
+    with pytest.raises(ValueError, match=r"must take rows of 9 numbers, \(batch, 9\), however"):
+        Backbone(network())(STRUCTURE, 9, 1)
+    with pytest.raises(ValueError, match=r"must give \(batch, width\), however: for 2 rows \(2, 4, 4\)"):
+        Backbone(nn.Unflatten(1, (4, 4)))(STRUCTURE, 16, 1)
+    with pytest.raises(TypeError, match=r"a backbone must be an nn\.Module, however: int"):
+        Backbone(lambda n_features: n_features)(STRUCTURE, 16, 1)
+
+
+def test_layers_of_no_nodes():
+    assert Layered()(Structure(0), 16, 2)(X).shape == (2, 6, 0)

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 
 from tartree import TableEncoder
 
@@ -23,3 +24,16 @@ def test_plain_encoders_are_saved():
     again = TableEncoder.from_state(*encoder.get_state())
     np.testing.assert_array_equal(again.transform(ROWS), encoder.transform(ROWS))
     assert again.numeric == "plain"
+
+
+def test_dates_and_times_are_standardised():
+    """In seconds they are beyond what is kept: every row would be the same."""
+    days = pd.date_range("2020-01-01", periods=20, freq="D")
+    frame = pd.DataFrame({"day": days, "wait": days - days[0], "age": np.arange(20.0)})
+    encoder = TableEncoder(numeric="plain").fit(frame)
+    encoded = encoder.transform(frame)
+    np.testing.assert_allclose(encoded[:, :2].mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(encoded[:, :2].std(axis=0), 1, rtol=1e-5)
+    np.testing.assert_array_equal(encoded[:, 2], frame["age"])
+    again = encoder.inverse_transform(encoded)
+    assert again["day"].tolist() == [str(day.date()) for day in days]

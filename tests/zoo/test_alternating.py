@@ -63,3 +63,38 @@ def test_errors():
         zoo.fit_alternating(zoo.make("nrf"), X, y)
     with pytest.raises(ValueError, match="leaves must be constant, leaf_layers=0, however: MLPLeaf"):
         zoo.fit_alternating(zoo.make("tart-a", epochs=1), X, y)
+    model = zoo.make("tree-1", depth=2, epochs=1, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="iterations must be an integer of at least 1, however: iterations=0"):
+        zoo.update_leaves(model, X, y, iterations=0)
+    with pytest.raises(ValueError, match="rounds must be an integer of at least 1, however: rounds=0"):
+        zoo.fit_alternating(model, X, y, rounds=0)
+    with pytest.raises(ValueError, match=r"classes that the model knows, \[0, 1, 2\], however: 3 in row 0"):
+        zoo.update_leaves(model, X, y + 3)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        zoo.update_leaves(model, X, y[:-1])
+    with pytest.raises(TypeError, match="leaves that count are those of classes, however: TartRegressor"):
+        zoo.update_leaves(zoo.make("nrf"), X, y)
+
+
+def test_weights_of_rows_and_classes_count_in_leaves():
+    weight = np.where(y == 0, 3.0, 1.0)
+    model = zoo.make("tree-1", depth=0, epochs=1).fit(X, y)
+    found = zoo.update_leaves(model, X, y, weight).predict_proba(X[:1])[0]
+    np.testing.assert_allclose(found, [0.6, 0.2, 0.2], atol=1e-6)
+    model.set_params(class_weight={0: 1, 1: 3, 2: 1})
+    found = zoo.update_leaves(model, X, y, weight).predict_proba(X[:1])[0]
+    np.testing.assert_allclose(found, [3 / 7, 3 / 7, 1 / 7], atol=1e-6)
+    one = zoo.make("tree-1", depth=2, epochs=4, random_state=0)
+    zoo.fit_alternating(one, X, y, weight, rounds=2)
+    other = zoo.make("tree-1", depth=2, epochs=4, random_state=0, class_weight={0: 3, 1: 1, 2: 1})
+    zoo.fit_alternating(other, X, y, rounds=2)
+    plain = zoo.fit_alternating(zoo.make("tree-1", depth=2, epochs=4, random_state=0), X, y, rounds=2)
+    np.testing.assert_allclose(other.predict_proba(X)[:, 0].mean(), one.predict_proba(X)[:, 0].mean(), atol=0.02)
+    assert one.predict_proba(X)[:, 0].mean() > plain.predict_proba(X)[:, 0].mean() + 0.02
+
+
+def test_the_history_has_all_rounds():
+    model = zoo.make("tree-1", depth=2, epochs=9, random_state=0)
+    zoo.fit_alternating(model, X, y, rounds=3)
+    assert len(model.history_) == 9
+    assert model.history_["loss"].shape[0] == 9

@@ -109,3 +109,31 @@ def test_a_network_of_your_own_is_not_saved(tmp_path):
     assert model.predict_proba(X).shape == (len(X), 3)
     with pytest.raises(ValueError, match="must be given by name to be saved"):
         model.save(tmp_path / "m")
+
+
+def test_any_module_below_the_decisions():
+    import torch
+
+    torch.manual_seed(0)
+    own = torch.nn.Sequential(torch.nn.Linear(64, 8), torch.nn.Tanh())
+    before = own[0].weight.detach().clone()
+    model = zoo.make("dndf", decision=own, epochs=60, learning_rate=0.03, members=2, depth=2, random_state=0)
+    model.fit(X, LABEL)
+    assert model.score(X, LABEL) > 0.9
+    assert torch.equal(own[0].weight, before)  # every fit trains a copy
+    np.testing.assert_array_equal(clone(model).fit(X, LABEL).predict_proba(X), model.predict_proba(X))
+    with pytest.raises(ValueError, match="must take rows of 64 numbers"):
+        zoo.make("dndf", decision=torch.nn.Linear(3, 8), epochs=1).fit(X, LABEL)
+
+
+@pytest.mark.parametrize("setting", [{"decision_layers": 3}, {"hidden": 7}, {"dropout": 0.5}])
+def test_settings_that_a_record_would_ignore_are_refused(setting):
+    (name,) = setting
+    with pytest.raises(ValueError, match=f"{name} has no effect beside decision"):
+        zoo.make("sdt", epochs=1, **setting).fit(X, LABEL)
+    if name != "decision_layers":  # leaves that are perceptrons use it
+        zoo.make("sdt", epochs=1, leaf_layers=2, **setting).fit(X, LABEL)
+
+
+def test_nrf_without_decisions():
+    assert np.isfinite(zoo.make("nrf", depth=0, epochs=1, random_state=0).fit(X, VALUE).predict(X)).all()

@@ -23,6 +23,15 @@ def test_lr_is_logistic_regression(load_set, C):
     np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("load_set", [load_iris, load_wine, load_breast_cancer])
+def test_lr_of_plain_columns_is_logistic_regression_as_is(load_set):
+    X, y = load_set(return_X_y=True)
+    X = X / np.abs(X).max(axis=0)  # not standardised, and well enough conditioned to compare optima
+    model = zoo.make("lr", numeric="plain").fit(X, y)
+    peer = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), rtol=0, atol=1e-4)
+
+
 def test_lr_with_weights_and_equal_rows():
     weight = np.random.default_rng(0).integers(0, 4, len(X)).astype(float)
     model = zoo.make("lr", random_state=0).fit(X, y, sample_weight=weight)

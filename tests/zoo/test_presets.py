@@ -1,4 +1,7 @@
+from dataclasses import replace
+
 import pytest
+import torch
 from sklearn.datasets import load_diabetes, load_iris
 
 from tartree import Structure, TartClassifier, TartRegressor, zoo
@@ -31,6 +34,9 @@ def test_numbers_of_the_other_models_are_those_of_the_papers_tables():
     assert numbers["tree-2"][2] == 1
     assert numbers["tree-3"][1] == 1
     assert numbers["tree-3"][2] > 1
+    assert numbers["ndf"] == (True, 2, 0)
+    assert numbers["dndf"] == (True, 8, 0)
+    assert numbers["nrf"] == (True, "2 to 4", 0)
     assert rows["ndf"]["members"] > 1
     assert rows["dndf"]["members"] > 1
 
@@ -70,5 +76,23 @@ def test_bad_names_list_the_good_ones():
         zoo.make("tart-a", task="ranking")
     with pytest.raises(TypeError, match="TartClassifier or C, however: penalty"):
         zoo.make("lr", penalty=3)
-    with pytest.raises(ValueError, match="C, the inverse of the penalty, must be a positive number, however: C=0"):
-        zoo.make("lr", C=0)
+    for C in (0, -1.0, "a", None, True, float("nan"), float("inf")):
+        with pytest.raises(
+            ValueError, match=f"C, the inverse of the penalty, must be a positive number, however: {C=}"
+        ):
+            zoo.make("lr", C=C)
+
+
+def test_the_soft_tree_has_the_penalty_of_its_paper():
+    recipe = zoo.make("sdt").recipe
+    assert recipe.balance > 0
+    X, y = load_iris(return_X_y=True)
+    rows = y < 2  # two of three ways are enough, so that without the penalty nodes leave one empty
+
+    def evenness(balance):
+        own = replace(recipe, balance=balance, epochs=60)
+        model = zoo.make("sdt", depth=3, recipe=own, random_state=0).fit(X[rows], y[rows])
+        leaves = model.tree_(torch.from_numpy(model.encoder_.transform(X[rows]))).arrival[0].detach().mean(0)
+        return float(-(leaves * leaves.clamp_min(1e-12).log()).sum())
+
+    assert evenness(recipe.balance) > evenness(0.0)

@@ -98,3 +98,18 @@ def test_what_cannot_be_exported_says_why():
     levels = np.array(["a", "b", "c"], dtype=object)[y]
     with pytest.raises(ValueError, match="scikit-learn's trees take columns of numbers only"):
         zoo.to_sklearn(zoo.make("dt", epochs=5).fit(levels[:, None], y))
+
+
+def test_nodes_come_back_with_their_numbers_and_counts():
+    for load_set, make in (
+        (datasets.load_iris, tree.DecisionTreeClassifier),
+        (datasets.load_diabetes, tree.DecisionTreeRegressor),
+    ):
+        X, y = load_set(return_X_y=True)
+        source = make(max_leaf_nodes=9, random_state=0).fit(X, y)
+        again = zoo.to_sklearn(zoo.from_sklearn(source))
+        np.testing.assert_array_equal(again.apply(X), source.apply(X))
+        np.testing.assert_allclose(again.feature_importances_, source.feature_importances_)
+        for name in ("impurity", "n_node_samples", "weighted_n_node_samples", "children_left", "threshold", "value"):
+            np.testing.assert_array_equal(getattr(again.tree_, name), getattr(source.tree_, name))
+        assert tree.export_text(again) == tree.export_text(source)

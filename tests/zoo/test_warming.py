@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn import datasets, ensemble
+from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from tartree import load, zoo
 from tartree.training import Recipe
+from tartree.zoo import warming
 from tartree.zoo.warming import TEMPERATURES
 
 X, y = datasets.load_breast_cancer(return_X_y=True)
@@ -74,3 +77,91 @@ def test_errors_say_what_is_needed():
         zoo.soften(zoo.from_sklearn(cart), X, y)
     with pytest.raises(ValueError, match="needs one decision tree that compares numbers"):
         zoo.soften(ensemble.RandomForestClassifier(2).fit(X, y), X, y)
+
+
+def test_weights_count_like_repeated_rows():
+    weight = np.random.default_rng(0).integers(0, 4, len(X))
+    repeated = np.repeat(np.arange(len(X)), weight)
+    cart = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y, sample_weight=weight)
+    for make in (zoo.soften, lambda *args, **options: zoo.warm_start(*args, recipe=Recipe(epochs=5), **options)):
+        weighted = make(cart, X, y, sample_weight=weight, temperature=0.1, random_state=0)
+        longer = make(cart, X[repeated], y[repeated], temperature=0.1, random_state=0)
+        plain = make(cart, X, y, temperature=0.1, random_state=0)
+        # Not equal: the row of all that each leaf has beside its own counts for less where rows are many.
+        apart = np.abs(weighted.predict_proba(X) - longer.predict_proba(X)).mean()
+        assert apart < 0.3 * np.abs(plain.predict_proba(X) - longer.predict_proba(X)).mean()
+
+
+def test_leaves_and_training_take_the_class_weights_of_the_tree():
+    rare = np.concatenate([np.flatnonzero(y == 1), np.flatnonzero(y == 0)[:20]])
+    cart = DecisionTreeClassifier(max_depth=2, class_weight="balanced", random_state=0).fit(X[rare], y[rare])
+    model = zoo.soften(cart, X[rare], y[rare], temperature=1e-4)
+    assert model.class_weight == "balanced"
+    assert np.abs(model.predict_proba(X[rare]) - cart.predict_proba(X[rare])).mean() < 0.01
+    plain = zoo.soften(cart, X[rare], y[rare], temperature=1e-4, class_weight=None)
+    assert np.abs(model.predict_proba(X[rare]) - plain.predict_proba(X[rare])).max() > 0.1
+    trained = zoo.warm_start(cart, X[rare], y[rare], temperature=0.1, recipe=Recipe(epochs=20), random_state=0)
+    unweighted = zoo.warm_start(
+        cart, X[rare], y[rare], temperature=0.1, recipe=Recipe(epochs=20), class_weight=None, random_state=0
+    )
+    assert trained.predict_proba(X)[:, 0].mean() > unweighted.predict_proba(X)[:, 0].mean()
+
+
+def test_early_stopping_holds_rows_out_or_is_refused():
+    cart = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    model = zoo.warm_start(cart, X, y, temperature=0.1, early_stopping=True, random_state=0)
+    assert model.history_.best_epoch is not None
+    assert zoo.warm_start(cart, X, y, temperature=0.1, recipe=Recipe(epochs=1)).history_.best_epoch is None
+    with pytest.raises(ValueError, match="early_stopping must be True, False or 'auto' for a warm start"):
+        zoo.warm_start(cart, X, y, temperature=0.1, early_stopping="refit")
+
+
+def test_training_goes_on_and_does_not_begin_anew(tmp_path):
+    cart = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
+    model = zoo.warm_start(cart, X, y, temperature=0.2, recipe=Recipe(epochs=2), random_state=0)
+    structure, before = model.structure_, model.predict_proba(X)
+    model.save(tmp_path / "m")
+    for own in (model, load(tmp_path / "m")):
+        assert own.temperature_ == 0.2
+        assert own.feature_importances_.sum() > 0.99
+        with pytest.raises(ValueError, match="structure of a grown tree cannot be fitted anew"):
+            own.fit(X, y)
+        np.testing.assert_array_equal(own.predict_proba(X), before)
+        own.set_params(warm_start=True).fit(X, y)
+        assert own.structure_ == structure
+        assert not np.array_equal(own.predict_proba(X), before)
+    assert clone(model).depth == 4  # deep trees of CART are narrow; a regular one of their depth would not be
+
+
+def test_the_best_temperature_is_taken(monkeypatch):
+    cart = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
+    for best in range(len(TEMPERATURES)):
+        costs = np.abs(np.arange(len(TEMPERATURES)) - best).astype(float)
+        monkeypatch.setattr(warming, "_costs", lambda *given, costs=costs: costs)
+        assert zoo.soften(cart, X, y).temperature_ == TEMPERATURES[best]
+
+
+def test_smooth_data_want_a_warmer_tree_than_steps():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(300, 1))
+    step = (values[:, 0] > 0).astype(int)
+    smooth = (rng.random(300) < 1 / (1 + np.exp(-3 * values[:, 0]))).astype(int)
+    stump = DecisionTreeClassifier(max_depth=1)
+    cold, warm = (zoo.soften(stump.fit(values, own), values, own).temperature_ for own in (step, smooth))
+    assert cold < warm
+
+
+def test_sparse_tables():
+    table = sparse.csr_matrix(np.where(np.median(X, axis=0) < X, X, 0.0))
+    cart = DecisionTreeClassifier(max_depth=2, random_state=0).fit(table, y)
+    model = zoo.warm_start(cart, table, y, recipe=Recipe(epochs=3), random_state=0)
+    dense = zoo.warm_start(cart, table.toarray(), y, recipe=Recipe(epochs=3), random_state=0)
+    np.testing.assert_allclose(model.predict_proba(table), dense.predict_proba(table.toarray()), atol=1e-6)
+
+
+def test_the_target_must_fit():
+    cart = DecisionTreeClassifier(max_depth=1).fit(X, y)
+    with pytest.raises(ValueError, match=r"y must have classes of the tree, \[0, 1\], however: 7"):
+        zoo.soften(cart, X, np.where(y == 1, 7, 0), temperature=0.1)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        zoo.soften(cart, X, y[:-1])

@@ -19,6 +19,10 @@ from tartree.cli.targets import Target, Task, read_target
 PARAMETERS = ("depth", "window", "stride", "members", "selection", "epochs")
 
 
+#: With fewer steps of training a model has hardly begun to learn.
+FEW_STEPS = 150
+
+
 @dataclass(frozen=True)
 class Settings:
     """The options of `tartree fit`, but for the data and the target."""
@@ -118,6 +122,7 @@ def fit_file(data: str, target_name: str, settings: Settings, notes: Notes) -> R
     target = read_target(labels, raw, target_name, settings.task, notes)
     with notes.warnings():
         columns = look_at_columns(table, source.label, notes)
+        _note_few_steps(settings, target.task, table.num_rows, notes)
         comparison = None
         if not settings.no_compare:
             estimator = settings.make_estimator(target.task, verbose=0)
@@ -146,6 +151,19 @@ def fit_file(data: str, target_name: str, settings: Settings, notes: Notes) -> R
         interrupted,
         model,
     )
+
+
+def _note_few_steps(settings: Settings, task: Task, n_rows: int, notes: Notes) -> None:
+    """Say so where a named model takes too few steps on a table of this size to learn much."""
+    if settings.preset is None or settings.epochs is not None:
+        return
+    recipe = settings.make_estimator(task, verbose=0)._recipe()
+    steps = recipe.epochs * recipe.n_batches(n_rows)
+    if recipe.optimizer == "adam" and steps < FEW_STEPS:
+        notes.add(
+            f"the {recipe.epochs} epochs of {settings.preset} are {steps:,} steps of training on {n_rows:,} rows, "
+            f"which is few; --epochs {-(-FEW_STEPS * recipe.epochs // steps)} takes more"
+        )
 
 
 def _check_out(settings: Settings) -> None:

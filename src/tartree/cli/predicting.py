@@ -94,10 +94,15 @@ class Columns:
         return np.array([array.to_pylist() for array in arrays], dtype=object).T
 
     def _convert(self, array: Any, name: str, column: Any, n_before: int) -> Any:
+        first_row = n_before + 2  # the header is row 1, also of tables that are not text: one way to count
         if not self._source.is_text:
-            return array
+            if column.kind != "numeric":
+                return array
+            if not pa.types.is_string(array.type) and not pa.types.is_large_string(array.type):
+                values.check_finite(array, name, first_row)
+                return array
+            array = array.cast(pa.string())
         unit = getattr(column, "unit", None)
-        first_row = n_before + 2  # the header is row 1
         found = values.read_as(array, column.kind, unit, name=name, first_row=first_row)
         if unit == "number" and not self._source.decimal_comma and name not in self._doubted:
             doubt = values.comma_doubt(array, name, first_row)

@@ -25,6 +25,8 @@ def prepare(
     table = table.drop_columns(list(drop))
     if source.is_text:
         table = _typed(table, source, notes)
+    for name in table.column_names:
+        values.check_finite(table[name], name, first_row=2)  # the header is row 1
     keep = _rows_with_values(table)
     n_rows = _count(keep)
     if n_rows < table.num_rows:
@@ -59,7 +61,6 @@ def _typed(table: Any, source: Source, notes: Notes) -> Any:
     """The text of a CSV file with a type for each column; one column at a time, to hold little twice."""
     for place, name in enumerate(table.column_names):
         typed = values.infer(table[name], decimal_comma=source.decimal_comma)
-        values.check_finite(typed, name, first_row=2)  # the header is row 1
         doubt = values.doubts(typed, name, decimal_comma=source.decimal_comma)
         if doubt:
             notes.add(doubt)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tartree.cli.durations import to_durations, to_times
 from tartree.cli.errors import Problem
 
 #: Texts that mean "no value", in lower case; in a column of numbers there are more.
@@ -21,7 +23,6 @@ THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # or a decimal comma: one value alone 
 SIGNS = r"[<>=%\s\x{2264}\x{2265}\x{A0}\x{2009}\x{202F}]"  # beside a number, and the spaces within
 MEANT = rf"{NUMBER}|{DECIMAL_COMMA}|^[+-]?\d{{1,3}}([,.'\x{{2019}}]\d{{3}})+([.,]\d+)?$"  # a number to a person
 OTHER_DATE = r"^\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})\b"
-DATES = ("date", "datetime", "datetime[UTC]")
 
 
 def trim(column: Any) -> Any:
@@ -107,25 +108,32 @@ def to_dates(text: Any) -> Any:
     return None
 
 
+def _to_numbers_each(text: Any) -> Any:
+    return to_numbers(text, decimal_comma=True)
+
+
+#: How a fitted unit is read, and what it is called; others are dates.
+_READERS: dict[str | None, tuple[Callable[[Any], Any], str]] = {
+    "number": (_to_numbers_each, "numbers"),
+    "duration": (to_durations, "durations such as 2 days 12:30:00"),
+    "time": (to_times, "times of day such as 12:30:00"),
+}
+
+
 def read_as(column: Any, kind: str, unit: str | None, *, name: str, first_row: int) -> Any:
     """A column of text in the type that a fitted column has; a value that cannot be read is named with its row.
 
     Each value is read for itself, and so a comma is always a decimal one: rows come in chunks, which must not matter.
     """
     text = trim(column)
-    if kind == "numeric" and unit == "number":
-        present = blank(text, NUMBER_GAPS)
-        found = to_numbers(present, decimal_comma=True)
-        wanted = "numbers"
-    elif kind == "numeric" and unit in DATES:
-        present = blank(text, NUMBER_GAPS)
-        found = to_dates(present)
-        wanted = "dates such as 2024-12-31"
-    else:
+    if kind != "numeric":
         return blank(text)  # levels and booleans are text to the encoder
+    read, wanted = _READERS.get(unit, (to_dates, "dates such as 2024-12-31"))
+    present = blank(text, NUMBER_GAPS)
+    found = read(present)
     check_finite(found, name, first_row)
     if found is None:
-        row, value = _first_wrong(present, unit)
+        row, value = _first_wrong(present, read)
         raise Problem(
             f"column {name!r} must hold {wanted}, as it did in fit, however: row {first_row + row} holds {value!r}; "
             "correct it or leave it empty"
@@ -144,11 +152,9 @@ def check_finite(column: Any, name: str, first_row: int) -> None:
             )
 
 
-def _first_wrong(text: Any, unit: str | None) -> tuple[int, str]:
+def _first_wrong(text: Any, read: Callable[[Any], Any]) -> tuple[int, str]:
     for row, value in enumerate(text.to_pylist()):
-        one = pa.array([value], pa.string())
-        found = to_numbers(one, decimal_comma=True) if unit == "number" else to_dates(one)
-        if found is None:
+        if read(pa.array([value], pa.string())) is None:
             return row, value
     # Each value is a date of a kind, but not all of the same one.
     return 0, text.drop_null()[0].as_py()

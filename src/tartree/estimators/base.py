@@ -22,7 +22,7 @@ from torch import Tensor
 from tartree import ops, persist
 from tartree.estimators.precision import in_double
 from tartree.estimators.rows import is_large_map, join_equal_rows, split_rows
-from tartree.estimators.state import state_of
+from tartree.estimators.state import RECORDS, state_of
 from tartree.nn import Output, Selection, Tree
 from tartree.nn.best_leaf import best_leaf
 from tartree.nn.tree import DecisionFactory, LeafFactory
@@ -47,6 +47,7 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
 
     _sample: tuple[Tensor, Tensor, Tensor | None] | None = None
     _importances: NDArray[np.float64] | None = None
+    _stop_before_training: bool = False
 
     def __init__(
         self,
@@ -122,6 +123,7 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         """
         structure = self._structure()
         recipe = self._recipe()
+        self._check_used()
         if self.selection not in ("multi", "single"):
             raise ValueError(f"selection must be 'multi' or 'single', however: selection={self.selection!r}")
         device = self._device()
@@ -134,7 +136,12 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
             self.structure_ = structure
             self._build(settings, seed=int(seeds[0]))
             self._draw_weights(seeds[1:])
+        for record in RECORDS:  # they belong to the tree as it was
+            self.__dict__.pop(record, None)
         self.tree_.to(device)
+        if self._stop_before_training:
+            self._prepared = target, weight
+            return
         rows, validation = self._rows(X, target, weight, strata, device, rng, recipe.validation_fraction)
         self.history_ = train(
             self.tree_,
@@ -149,6 +156,16 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         if self._stopping(len(target)) == "refit" and not self.history_.interrupted:
             self._refit(X, target, weight, device, recipe, seeds)
         self.tree_.eval()
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Tensor, NDArray[np.float64] | None]:
+        """All that `fit` does before training: checks, encoder, tree. Gives the target and weights of training."""
+        self._stop_before_training = True
+        try:
+            self.fit(X, y, sample_weight)
+            return self._prepared
+        finally:
+            del self._stop_before_training
+            self.__dict__.pop("_prepared", None)
 
     def _refit(
         self,
@@ -210,6 +227,11 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         """Learn the encoding; a table on disk is looked at through a sample of its rows."""
         if self.warm_start and hasattr(self, "tree_"):
             return
+        if self._is_grown():
+            raise ValueError(
+                f"a model with the structure of a grown tree cannot be fitted anew, however: {self.structure_}; with "
+                "warm_start=True training goes on, and clone(model) makes a regular tree"
+            )
         if is_large_map(X):
             some = np.random.default_rng(0).choice(len(X), size=min(len(X), 200_000), replace=False)
             X, weight = np.asarray(X[np.sort(some)]), None
@@ -286,7 +308,28 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
     # Parameters
 
     def _structure(self) -> Structure:
+        grown: Structure | None = getattr(self, "structure_", None)
+        if grown is not None and self._is_grown() and self.warm_start:
+            return grown
         return Structure(self.depth, self.window, self.stride)
+
+    def _is_grown(self) -> bool:
+        """Whether the structure is that of a tree grown elsewhere, which the parameters do not tell."""
+        return hasattr(self, "temperature_") and not self.structure_.is_regular
+
+    def _check_used(self) -> None:
+        """Raise where a parameter would be without effect beside `decision`, which brings its own layers."""
+        if self.decision is None:
+            return
+        own: dict[str, float] = {"decision_layers": 1}
+        if self.leaf is not None or self.leaf_layers in (0, 1):
+            own |= {"hidden": 100, "dropout": 0.0}
+        for name, default in own.items():
+            if (value := getattr(self, name)) != default:
+                raise ValueError(
+                    f"{name} has no effect beside decision, which brings its own layers, however: {name}={value!r}; "
+                    "set it there"
+                )
 
     def _recipe(self) -> Recipe:
         recipe = self.recipe
@@ -386,18 +429,16 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         With several members the nodes of all members stand side by side, and a second array says where each member's
         begin, as in scikit-learn's forests.
         """
+        from tartree.explain.evaluation import hard_paths
+
         check_is_fitted(self, "tree_")
         structure = self.structure_
         offsets = np.concatenate([[0], np.cumsum(structure.widths)])
         parts = []
         for tree, x in self._each_chunk(X):
             logits = tree.decision(x)
-            arrivals = tree.branching.arrivals(logits)
-            branching = tree.branching.probabilities(logits)
-            path = [arrivals[-1].argmax(-1)]  # (members, rows)
-            for d in reversed(range(structure.depth)):
-                path.append(_likely_parent(structure, d, arrivals[d], branching, path[-1]))
-            parts.append(torch.stack(path[::-1], dim=-1).cpu().numpy() + offsets[:-1])
+            paths = hard_paths(structure, tree.branching.arrivals(logits), tree.branching.probabilities(logits))
+            parts.append(paths + offsets[:-1])
         nodes = np.concatenate(parts, axis=1)  # (members, rows, layers)
         n_members, n_rows, n_layers = nodes.shape
         starts = np.arange(n_members + 1) * offsets[-1]
@@ -418,33 +459,88 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
 
     # Explanations
 
-    def explain(self, X: Any, **options: Any) -> Any:
-        """Explain rows: paths, conditions, arrivals, contributions; see `tartree.explain.explain_rows`."""
+    def explain(
+        self, X: Any, *, background: Any = None, share: float = 0.9, max_paths: int = 5, max_terms: int = 12
+    ) -> Any:
+        """Explain rows: paths, conditions, arrivals, contributions; see `tartree.explain.explain_rows`.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+        background : table, optional
+            Rows whose mean the rows are compared with; by default a row of mean numbers and most frequent levels.
+        share : float, default=0.9
+            Paths of a row are listed until they have this share of its arrival.
+        max_paths, max_terms : int
+            The most paths of a row and member, and terms of a step.
+        """
         from tartree.explain import explain_rows
 
-        return explain_rows(self, X, **options)
+        return explain_rows(self, X, background=background, share=share, max_paths=max_paths, max_terms=max_terms)
 
     def simplify(
-        self, X: Any, tolerance: float | None = None, max_leaves: int | None = None, max_terms: int | None = None
+        self,
+        X: Any,
+        tolerance: float | None = None,
+        max_leaves: int | None = None,
+        max_terms: int | None = None,
+        *,
+        max_boxes: int = 512,
     ) -> Self:
-        """A smaller model that predicts nearly the same, with its `certificate_`; see `tartree.explain.simplify`."""
+        """A smaller model that predicts nearly the same, with its `certificate_`; see `tartree.explain.simplify`.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+            Rows that say where the model must stay the same, such as those of training.
+        tolerance : float, optional
+            The largest change of a probability, or of a value in standard deviations of the training target, on these
+            rows; 0.01 where none of the three is given.
+        max_leaves, max_terms : int, optional
+            The most leaves of a member, and features that a decision or leaf may look at.
+        max_boxes : int, default=512
+            How many parts of the data's box the bound of the certificate may look at.
+        """
         from tartree.explain import simplify
 
-        smaller: Self = simplify(self, X, tolerance=tolerance, max_leaves=max_leaves, max_terms=max_terms)
+        smaller: Self = simplify(
+            self, X, tolerance=tolerance, max_leaves=max_leaves, max_terms=max_terms, max_boxes=max_boxes
+        )
         return smaller
 
     def harden(self, X: Any) -> Self:
-        """The single-path model, with how it compares in `hardening_`; see `tartree.explain.harden`."""
+        """The single-path model, with how it compares on these rows in `hardening_`; see `tartree.explain.harden`."""
         from tartree.explain import harden
 
         harder: Self = harden(self, X)
         return harder
 
-    def report(self, X: Any, y: Any, path: Any) -> None:
-        """Write an HTML page about the model on these rows: one file, which needs no network."""
+    def report(
+        self,
+        X: Any,
+        y: Any,
+        path: Any,
+        *,
+        rows: int = 1000,
+        title: str | None = None,
+        sizes: Sequence[int] | None = None,
+    ) -> None:
+        """Write an HTML page about the model on these rows: one file, which needs no network.
+
+        Parameters
+        ----------
+        X, y : table and target
+            Rows to measure the model on; `y` may be None.
+        path : path of the file
+        rows : int, default=1000
+            How many rows the page holds, to be looked at one by one.
+        title : str, optional
+        sizes : sequence of int, optional
+            Numbers of leaves of the smaller models that a slider offers; none with an empty one.
+        """
         from tartree.explain.page import write_report
 
-        write_report(self, X, y, path)
+        write_report(self, X, y, path, rows=rows, title=title, sizes=sizes)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -495,13 +591,3 @@ def _sample(x: Tensor, target: Tensor, weight: NDArray[np.float64] | None) -> tu
     counted = torch.arange(len(x)) if weight is None else torch.from_numpy(np.flatnonzero(weight > 0))
     some = counted[torch.linspace(0, len(counted) - 1, min(len(counted), SAMPLE_ROWS)).long()]
     return x[some], target[some], None if weight is None else torch.from_numpy(weight)[some]
-
-
-def _likely_parent(structure: Structure, layer: int, arrival: Tensor, branching: Tensor, child: Tensor) -> Tensor:
-    """For each row, the parent that sends most to a node of the layer below, (members, rows)."""
-    parents, children, branches = (torch.from_numpy(a).to(arrival.device) for a in structure.edges(layer))
-    flow = arrival.index_select(-1, parents)
-    decides = branches >= 0
-    flow[..., decides] *= branching.index_select(-1, branches[decides])
-    flow = flow.masked_fill(children != child.unsqueeze(-1), -1.0)  # (members, rows, edges)
-    return parents[flow.argmax(-1)]

@@ -53,6 +53,8 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
     decision, leaf : callable, optional
         Your own f and g: ``decision(structure, n_features, members)`` and ``leaf(structure, n_features, n_numbers,
         members)`` make torch modules; see `tartree.nn`.
+        A module as `decision`, from (batch, features) to (batch, width), is copied in every fit and stands below all
+        nodes; settings of layers are then its own, and `decision_layers` is refused.
     numeric : {"standard", "quantile", "plain"}, default="standard"
         How numbers are encoded; see `TableEncoder`.
     recipe : str or Recipe, default="default"

@@ -22,6 +22,8 @@ Arrays = dict[str, NDArray[Any]]
 
 #: Parameters that are code, which a file never holds.
 CODE = ("decision", "leaf", "callbacks")
+#: What `simplify` and `harden` found out about the tree; they are saved with it, and go when it changes.
+RECORDS = ("certificate_", "hardening_")
 
 
 def state_of(estimator: BaseTart) -> tuple[dict[str, Any], Arrays]:
@@ -47,9 +49,14 @@ def state_of(estimator: BaseTart) -> tuple[dict[str, Any], Arrays]:
         "target_name": getattr(estimator, "target_name_", None),
         "fitted": estimator._fitted_data(),
         "importances": _importances(estimator),
+        "certificate": _certificate_state(estimator),
+        "hardening": _hardening_state(estimator),
+        "temperature": getattr(estimator, "temperature_", None),
     }
     arrays = {f"encoder.{name}": value for name, value in encoder_arrays.items()}
     arrays |= {f"tree.{name}": value.detach().cpu().numpy() for name, value in weights.items()}
+    if document["hardening"] is not None:
+        arrays |= {f"hardening.{name}": getattr(estimator.hardening_, name) for name in ("bounds", "changes")}
     return document, arrays
 
 
@@ -80,6 +87,15 @@ def restore(cls: type[BaseTart], document: dict[str, Any], arrays: Arrays) -> Ba
         if values.shape != (estimator.n_features_in_,) or not (values >= 0).all():
             raise ValueError(f"importances must be one number of at least 0 a column, however: {importances}")
         estimator._importances = values
+    if document.get("certificate") is not None:
+        estimator.certificate_ = _certificate(document["certificate"], len(estimator.encoder_.features_))
+    if document.get("hardening") is not None:
+        estimator.hardening_ = _hardening(document["hardening"], _part(arrays, "hardening."))
+    temperature = document.get("temperature")  # of a warm start from a grown tree
+    if temperature is not None:
+        if not isinstance(temperature, int | float) or not 0 < temperature < float("inf"):
+            raise ValueError(f"temperature must be a positive number, however: {temperature!r}")
+        estimator.temperature_ = float(temperature)
     if document["target_name"] is not None:
         estimator.target_name_ = str(document["target_name"])
     return estimator
@@ -88,6 +104,40 @@ def restore(cls: type[BaseTart], document: dict[str, Any], arrays: Arrays) -> Ba
 def _importances(estimator: BaseTart) -> list[float] | None:
     known = estimator._importances is not None or estimator._sample is not None
     return [float(value) for value in estimator.feature_importances_] if known else None
+
+
+def _certificate_state(estimator: BaseTart) -> dict[str, Any] | None:
+    found = getattr(estimator, "certificate_", None)
+    if found is None:
+        return None
+    # JSON has no tuples, and no infinity, which a bound may be.
+    return {**asdict(found), "low": list(found.low), "high": list(found.high), "bound": repr(float(found.bound))}
+
+
+def _certificate(state: dict[str, Any], n_features: int) -> Any:
+    from tartree.explain import Certificate
+
+    box = {name: tuple(float(value) for value in state[name]) for name in ("low", "high")}
+    changes = {name: float(state[name]) for name in ("measured", "bound", "sampled")}
+    if any(len(side) != n_features for side in box.values()) or not all(value >= 0 for value in changes.values()):
+        raise ValueError(f"the certificate must have {n_features} sides of a box and changes of at least 0")
+    return Certificate(**{**state, **box, **changes})
+
+
+def _hardening_state(estimator: BaseTart) -> dict[str, Any] | None:
+    found = getattr(estimator, "hardening_", None)
+    if found is None:
+        return None
+    return {"agreement": float(found.agreement), "to_largest": float(found.to_largest), "unit": found.unit}
+
+
+def _hardening(state: dict[str, Any], arrays: Arrays) -> Any:
+    from tartree.explain import Hardening
+
+    bounds, changes = (np.asarray(arrays[name], dtype=np.float64) for name in ("bounds", "changes"))
+    if bounds.ndim != 1 or bounds.shape != changes.shape:
+        raise ValueError(f"hardening must have a bound and a change a row, however: {bounds.shape}, {changes.shape}")
+    return Hardening(float(state["agreement"]), bounds, changes, float(state["to_largest"]), str(state["unit"]))
 
 
 def _part(arrays: Arrays, prefix: str) -> Arrays:

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from tartree.explain import evaluation as ev
 from tartree.nn import ACTIVATIONS, Classes, ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.products import GroupedMLP
+from tartree.ops import Activation
 from tartree.structure import Structure
 
 #: Activations whose probabilities rise with the own logit and fall with the others'.
@@ -137,9 +138,8 @@ def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
             own_share = softmax_interval(boxes, weight, bias)  # (members, boxes, nodes, children)
             result.low[..., branches], result.high[..., branches] = own_share
         elif tree.branching.activation in RISING:
-            result.low[..., branches], result.high[..., branches] = _rising(
-                tree, logits.pick((..., own)), fan.n_children
-            )
+            shares = _by_corners(logits.pick((..., own)), tree.branching.activation)
+            result.low[..., branches], result.high[..., branches] = shares
     return result
 
 
@@ -161,13 +161,12 @@ def _first_child(tree: Tree, logit: Interval) -> Interval:
     return Interval(torch.zeros_like(logit.low), torch.ones_like(logit.low))
 
 
-def _rising(tree: Tree, logits: Interval, n_children: int) -> Interval:
-    """Shares of children of an activation that rises, by the corners of the box of logits."""
-    eye = torch.eye(n_children, dtype=torch.bool)
-    least = torch.where(eye, logits.low.unsqueeze(-2), logits.high.unsqueeze(-2))  # (..., nodes, child, logits)
+def _by_corners(logits: Interval, activation: Activation) -> Interval:
+    """Shares, (..., logits), of an activation that rises with the own logit and falls with the others'."""
+    eye = torch.eye(logits.low.shape[-1], dtype=torch.bool)
+    least = torch.where(eye, logits.low.unsqueeze(-2), logits.high.unsqueeze(-2))  # (..., own, logits)
     most = torch.where(eye, logits.high.unsqueeze(-2), logits.low.unsqueeze(-2))
-    low = tree.branching.activation(least, -1).diagonal(dim1=-2, dim2=-1)
-    high = tree.branching.activation(most, -1).diagonal(dim1=-2, dim2=-1)
+    low, high = (activation(corner, -1).diagonal(dim1=-2, dim2=-1) for corner in (least, most))
     return Interval(low, high)
 
 
@@ -205,10 +204,7 @@ def leaf_interval(tree: Tree, boxes: Boxes) -> Interval:
         weight, bias = (part.unflatten(1, (-1, outputs)) for part in (mlp.weights[0], mlp.biases[0]))
         return softmax_interval(boxes, weight, bias)
     low, high = (part.unflatten(-1, (-1, outputs)) for part in perceptron(boxes, mlp))
-    eye = torch.eye(outputs, dtype=torch.bool)
-    least = torch.where(eye, low.unsqueeze(-2), high.unsqueeze(-2)).softmax(-1).diagonal(dim1=-2, dim2=-1)
-    most = torch.where(eye, high.unsqueeze(-2), low.unsqueeze(-2)).softmax(-1).diagonal(dim1=-2, dim2=-1)
-    return Interval(least, most)
+    return _by_corners(Interval(low, high), torch.softmax)
 
 
 def node_intervals(structure: Structure, branching: Interval, leaves: Interval) -> list[Interval]:
@@ -246,6 +242,19 @@ def arrival_interval(structure: Structure, branching: Interval) -> Interval:
             parts.append(below.index_add_(-1, children, flow))
         low, high = parts[0], parts[1].clamp_max(1.0)
     return Interval(low, high)
+
+
+def prediction_interval(tree: Tree, boxes: Boxes, selection: str) -> Interval:
+    """What the tree predicts over boxes, the mean of its members, (boxes, outputs)."""
+    branching, leaves = branching_interval(tree, boxes), leaf_interval(tree, boxes)
+    if selection == "single":
+        arrival = arrival_interval(tree.structure, branching)
+        can = (arrival.high >= arrival.low.amax(-1, keepdim=True) - 1e-12).unsqueeze(-1)  # speak somewhere in the box
+        low = leaves.low.masked_fill(~can, torch.inf).amin(-2)
+        high = leaves.high.masked_fill(~can, -torch.inf).amax(-2)
+    else:
+        low, high = (part.squeeze(-2) for part in node_intervals(tree.structure, branching, leaves)[0])
+    return Interval(low.mean(0), high.mean(0))
 
 
 def data_box(x: Tensor) -> Boxes:

@@ -62,6 +62,8 @@ class Certificate:
         Weights other than 0 of all decisions and leaves, None for perceptrons.
     low, high : tuple of float
         The box, in encoded units, for each feature.
+    unit : str
+        What follows a change in a sentence: nothing for probabilities.
     """
 
     measured: float
@@ -75,6 +77,15 @@ class Certificate:
     terms_after: int | None
     low: tuple[float, ...]
     high: tuple[float, ...]
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        # A proof that the rows at hand refute is worse than none.
+        if max(self.measured, self.sampled) > self.bound:
+            raise RuntimeError(
+                f"a change of {max(self.measured, self.sampled)} was seen where none above {self.bound} can be: "
+                "please report this as a bug"
+            )
 
     @property
     def within_tolerance(self) -> bool:
@@ -84,7 +95,8 @@ class Certificate:
         terms = "" if self.terms_before is None else f", {self.terms_before} to {self.terms_after} terms"
         return (
             f"{self.leaves_before} to {self.leaves_after} leaves{terms}; predictions change by at most "
-            f"{self.measured:.4f} on {self.n_rows} rows and by at most {self.bound:.4f} inside the data's box"
+            f"{self.measured:.4f}{self.unit} on {self.n_rows} rows, and by at most {self.bound:.4f} inside the data's "
+            f"box, where random rows changed by up to {self.sampled:.4f}"
         )
 
 
@@ -216,10 +228,8 @@ class _Pair:
         small = self.trees[1].structure
         kept = [(b[0] + 1, child) for child in small.children(b[0])[b[1]]]
         partners: list[Node | None] = [None] * len(children)
-        for child in kept:
-            goal = self.origin.nodes[self.down(1, child)]
-            place = next(k for k, above in enumerate(children) if self._reaches(above, goal))
-            partners[place] = child
+        for child, before in zip(kept, self.origin.children[b], strict=True):
+            partners[children.index((a[0] + 1, before))] = child
         parts = [
             self.value(0, child) - self.value(1, b) if partner is None else self.difference(child, partner)
             for child, partner in zip(children, partners, strict=True)

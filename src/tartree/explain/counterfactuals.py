@@ -1,15 +1,16 @@
 """Counterfactuals: the smallest change of one or two columns that changes the prediction, checked by predicting again.
 
 The size of a change is the sum over the columns of how far each moves: a number in standard deviations of the given
-rows (of its encoded values), a level by 1. Candidates are looked at on grids over the data's ranges and known levels,
-all in one batch, and numbers are then moved back towards the row as far as the prediction allows.
+rows (of its encoded values), a level by 1. Candidates are known levels and, over the data's range of a number, a grid,
+values of the given rows, and both sides of where a linear decision turns. Numbers are then moved back towards the row
+as far as the prediction allows. Where nothing is found, interval arithmetic may prove that no single column is enough.
 """
 
 from __future__ import annotations
 
 import itertools
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,11 +22,15 @@ from torch import Tensor
 from tartree.explain import evaluation as ev
 from tartree.explain.changing import original_value, with_values
 from tartree.explain.distilling import predict_rows
+from tartree.explain.goals import Goal, decision_lines, is_out_of_reach
+from tartree.explain.terms import gap_text
 
 FloatArray = NDArray[np.float64]
 
 #: Values of a number that are tried, alone and in a pair; columns that are paired; candidates that are checked.
 GRID, PAIR_GRID, PAIRED, CHECKED = 65, 13, 10, 40
+#: Turns of decisions that are tried, alone and in a pair; how far beside a turn, as a share of the range.
+TURNS, PAIR_TURNS, BESIDE = 64, 4, 1e-6
 #: A number that moves by less, in standard deviations, hardly moves.
 HARDLY = 0.01
 
@@ -35,14 +40,15 @@ class Change:
     """A column of the row, before and after."""
 
     column: str
-    before: Any
+    before: Any  # as the model reads it
     after: Any
     size: float  # in standard deviations of the given rows; 1 for another level
+    missing: bool = False  # whether there was a gap before
 
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """What would have to be different, or that nothing within range is enough."""
+    """What would have to be different, or that nothing within range was found, with the reason."""
 
     found: bool
     changes: tuple[Change, ...]
@@ -52,7 +58,8 @@ class Counterfactual:
     prediction_before: FloatArray  # (outputs,)
     prediction_after: FloatArray | None
     row: Any  # the changed row, as a table of the kind that was given
-    reason: str
+    reason: str  # where none was found: what was tried, or that none exists
+    proven: bool = False  # that none exists
 
     def __bool__(self) -> bool:
         return self.found
@@ -60,7 +67,9 @@ class Counterfactual:
     def __str__(self) -> str:
         if not self.found:
             return self.reason
-        said = " and ".join(f"{c.column} were {_said(c.after)} instead of {_said(c.before)}" for c in self.changes)
+        said = " and ".join(
+            f"{c.column} were {_said(c.after)} instead of {gap_text(_said(c.before), c.missing)}" for c in self.changes
+        )
         return f"{self.after} instead of {self.before}, if {said}"
 
 
@@ -85,7 +94,7 @@ def counterfactual(
     *,
     target: Any = None,
     max_columns: int = 2,
-    fixed: Sequence[str] = (),
+    fixed: str | Sequence[str] = (),
 ) -> Counterfactual:
     """The smallest change of at most two columns that changes what is predicted for a row.
 
@@ -99,14 +108,15 @@ def counterfactual(
         The class to reach, by default any other. For regression it is required: the value to reach, from wherever the
         prediction is now.
     max_columns : {1, 2}, default=2
-    fixed : sequence of str, default=()
+    fixed : str or sequence of str, default=()
         Columns that may not change.
 
     Returns
     -------
     Counterfactual
-        It is false where no change within range was found, and then says so. What is found is the smallest on the grid
-        that is searched; that it changes the prediction has been checked with the estimator.
+        It is false where no change within range was found, and then says so, or that none exists where that could be
+        proven (`proven`). What is found is the smallest of those tried; that it changes the prediction has been checked
+        with the estimator.
 
     Examples
     --------
@@ -121,18 +131,20 @@ def counterfactual(
     if max_columns not in (1, 2):
         raise ValueError(f"max_columns must be 1 or 2, however: {max_columns=}")
     row = row.reshape(1, -1) if isinstance(row, np.ndarray) and row.ndim == 1 else row
+    target = _plain(target)
     start = ev.encode(estimator, row)
     if len(start) != 1:
         raise ValueError(f"row must be a table with one row, however: it has {len(start)}")
     search = _Search(
         estimator, start, ev.encode(estimator, X), _goal(estimator, start, target), _fixed(estimator, fixed)
     )
-    before = estimator.predict(row)[0]
+    missing = ev.gaps(row)[0]
+    before = _plain(estimator.predict(row)[0])
     plain = search.predict(start)[0].numpy()
     for trial in itertools.islice(search.trials(max_columns), CHECKED):
         for attempt in search.attempts(trial):
             changed = with_values(row, {k: original_value(estimator, k, v) for k, v in attempt.items()})
-            after = estimator.predict(changed)[0]
+            after = _plain(estimator.predict(changed)[0])
             encoded = ev.encode(estimator, changed)
             if not search.reached(search.predict(encoded))[0] or not search.inside(encoded[0], trial.columns):
                 continue
@@ -140,30 +152,37 @@ def counterfactual(
             now = estimator.encoder_.inverse_transform(encoded.numpy())
             names = list(was)
             changes = tuple(
-                Change(names[k], was[names[k]][0], now[names[k]][0], search.size(k, encoded[0, search.slices[k]]))
+                Change(
+                    names[k],
+                    was[names[k]][0],
+                    now[names[k]][0],
+                    search.size(k, encoded[0, search.slices[k]]),
+                    bool(missing[k]),
+                )
                 for k in trial.columns
             )
             final = search.predict(encoded)[0].numpy()
             total = sum(change.size for change in changes)
             return Counterfactual(True, changes, total, before, after, plain, final, changed, "")
-    wanted = "another class" if target is None else repr(target)
-    reason = f"no change of {'one column' if max_columns == 1 else 'one or two columns'} within range leads to {wanted}"
-    return Counterfactual(False, (), float("inf"), before, before, plain, None, row, reason)
+    reason, proven = search.miss("another class" if target is None else repr(target))
+    return Counterfactual(False, (), float("inf"), before, before, plain, None, row, reason, proven)
 
 
-def _fixed(estimator: Any, fixed: Sequence[str]) -> set[int]:
-    encoder = estimator.encoder_
-    names = [str(name) for name in getattr(encoder, "feature_names_in_", [])] or [
-        f"x{k}" for k in range(encoder.n_features_in_)
-    ]
+def _plain(value: Any) -> Any:
+    """A label or number as Python writes it."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _fixed(estimator: Any, fixed: str | Sequence[str]) -> set[int]:
+    fixed = [fixed] if isinstance(fixed, str) else fixed
+    names = ev.column_names(estimator)
     unknown = [name for name in fixed if name not in names]
     if unknown:
         raise ValueError(f"fixed must name columns, however: {unknown[0]!r} is none of {names[:10]}")
     return {names.index(name) for name in fixed}
 
 
-def _goal(estimator: Any, start: Tensor, target: Any) -> Callable[[Tensor], Tensor]:
-    """How far predictions, (rows, outputs), are beyond the goal: above 0 it is reached."""
+def _goal(estimator: Any, start: Tensor, target: Any) -> Goal:
     tree = ev.double_tree(estimator)
     center, scale = ev.target_scaling(estimator)
     now = center + scale * predict_rows(tree, start, estimator.selection).numpy()[0]
@@ -171,32 +190,23 @@ def _goal(estimator: Any, start: Tensor, target: Any) -> Callable[[Tensor], Tens
         labels = estimator.classes_.tolist()
         current = int(now.argmax())
         if target is None:
-            return lambda p: _beyond(p, [k for k in range(len(labels)) if k != current])
+            return Goal(tuple(k for k in range(len(labels)) if k != current))
         if target not in labels:
             raise ValueError(f"target must be one of the classes {labels[:10]}, however: {target!r}")
         if labels.index(target) == current:
             raise ValueError(f"target must be another class than the row's, however: it is {target!r} already")
-        return lambda p: _beyond(p, [labels.index(target)])
+        return Goal((labels.index(target),))
     if not isinstance(target, numbers.Real) or isinstance(target, bool) or len(now) > 1:
         raise ValueError(
             "target must be the value to reach, of a model with one target column, however: "
             f"{target!r}, {len(now)} column(s)"
         )
     wanted = float(target)
-    up = wanted > float(now[0])
-    return lambda p: (p[:, 0] - wanted) * (1.0 if up else -1.0) + 1e-12
-
-
-def _beyond(predicted: Tensor, wanted: list[int]) -> Tensor:
-    """By how much the best of some classes beats all others."""
-    others = [k for k in range(predicted.shape[1]) if k not in wanted]
-    return predicted[:, wanted].amax(-1) - predicted[:, others].amax(-1)
+    return Goal(value=wanted, up=wanted > float(now[0]))
 
 
 class _Search:
-    def __init__(
-        self, estimator: Any, start: Tensor, x: Tensor, goal: Callable[[Tensor], Tensor], fixed: set[int]
-    ) -> None:
+    def __init__(self, estimator: Any, start: Tensor, x: Tensor, goal: Goal, fixed: set[int]) -> None:
         self.estimator = estimator
         self.tree = ev.double_tree(estimator)
         self.start = start[0]
@@ -207,6 +217,9 @@ class _Search:
             self.slices[feature.column].append(k)
         if not len(x):
             raise ValueError("X must have rows to know the ranges of, however: it has none")
+        self.x = x
+        self.lines = decision_lines(self.tree, len(self.start))
+        self.n_tried = [0, 0]  # changes of one column and of two
         self.low, self.high = x.amin(0), x.amax(0)
         self.spread = x.std(0, correction=0)
         self.center, self.scale = (torch.from_numpy(part) for part in ev.target_scaling(estimator))
@@ -216,10 +229,10 @@ class _Search:
         return self.center + self.scale * predict_rows(self.tree, rows, self.estimator.selection)
 
     def margin(self, rows: Tensor) -> Tensor:
-        return self.goal(self.predict(rows))
+        return self.goal.margin(self.predict(rows))
 
     def reached(self, predicted: Tensor) -> Tensor:
-        return self.goal(predicted) > 0
+        return self.goal.margin(predicted) > 0
 
     def inside(self, encoded: Tensor, columns: Sequence[int]) -> bool:
         """Whether the changed columns are within the data's ranges."""
@@ -241,8 +254,8 @@ class _Search:
         moved = (encoded[own.index(k)] - self.start[k]).abs() / self.spread[k].clamp_min(1e-12)
         return float(moved) + len(filled)  # a gap that is filled counts too
 
-    def options(self, column: int, count: int) -> list[Tensor]:
-        """Encoded values of a column that may be tried."""
+    def options(self, column: int, count: int, base: Tensor | None = None) -> list[Tensor]:
+        """Encoded values of a column that may be tried; decisions turn as they do for the row `base`."""
         own = self.slices[column]
         k = self.value_feature(column)
         features = self.estimator.encoder_.features_
@@ -257,10 +270,16 @@ class _Search:
             return [row.double() for row in rows if not torch.equal(row.double(), self.start[own])]
         low, high = float(self.low[k]), float(self.high[k])
         values = np.linspace(low, high, count)
+        if count == GRID:
+            held = np.unique(self.x[:, k].numpy())
+            values = np.concatenate([values, held[np.linspace(0, len(held) - 1, min(len(held), count)).astype(int)]])
+        if count == GRID or base is not None:
+            values = np.concatenate([values, self._turns(column, k, self.start if base is None else base, count)])
         if features[k].whole:
-            whole = np.unique(np.rint(features[k].scaling.decode(values)))
-            values = features[k].scaling.encode(whole)
+            decoded = features[k].scaling.decode(values)
+            values = features[k].scaling.encode(np.concatenate([np.floor(decoded + 1e-6), np.ceil(decoded - 1e-6)]))
             values = values[(values >= low - 1e-6) & (values <= high + 1e-6)]
+        values = np.unique(values)
         made = []
         for value in values:
             encoded = torch.zeros(len(own), dtype=torch.float64)
@@ -268,11 +287,53 @@ class _Search:
             made.append(encoded)
         return made
 
+    def _turns(self, column: int, k: int, base: Tensor, count: int) -> FloatArray:
+        """Encoded values of a number on both sides of where a linear decision turns, and between two turns."""
+        if self.lines is None:
+            return np.zeros(0)
+        row = base.clone()
+        row[self.slices[column]] = 0  # a gap is filled
+        weight, bias = self.lines
+        own = weight[:, k]
+        at = (-(weight @ row + bias) / torch.where(own == 0, torch.ones_like(own), own))[own != 0].numpy()
+        low, high = float(self.low[k]), float(self.high[k])
+        at = np.unique(at[(at > low) & (at < high)])
+        most = TURNS if count == GRID else PAIR_TURNS
+        at = np.sort(at[np.argsort(np.abs(at - float(self.start[k])), kind="stable")[:most]])
+        beside = np.concatenate([at - BESIDE * (high - low), at + BESIDE * (high - low)])
+        between = (np.append(low, at) + np.append(at, high)) / 2 if count == GRID and len(at) else at[:0]
+        turns: FloatArray = np.clip(np.concatenate([beside, between]), low, high)
+        return turns
+
+    def miss(self, wanted: str) -> tuple[str, bool]:
+        """Why there is no counterfactual, and whether that is proven."""
+        if not self.free:
+            return f"none exists: no column may change, so that nothing leads to {wanted}", True
+        counted = [(column, k) for column in self.free if (k := self.value_feature(column)) is not None]
+        rows = self.start.repeat(len(counted), 1)
+        for row, (column, _) in zip(rows, counted, strict=True):
+            row[self.slices[column]] = 0
+        ranges = [(k, float(self.low[k]), float(self.high[k])) for _, k in counted]
+        units = (self.center, self.scale)
+        # Levels were all tried.
+        proven = is_out_of_reach(self.tree, self.estimator.selection, self.goal, rows, ranges, units)
+        one, two = self.n_tried
+        if proven and not two:
+            return f"none exists: no change of one column within range leads to {wanted}", True
+        if proven:
+            return (
+                f"none was found: no change of one column within range leads to {wanted}, nor does any of {two} "
+                "changes of two columns that were tried"
+            ), False
+        tried = f"{one} changes of one column" + (f" and {two} of two columns" if two else "")
+        return f"none was found: of {tried} within range that were tried, none leads to {wanted}", False
+
     def rows(self, trials: Sequence[_Trial]) -> Tensor:
         rows = self.start.repeat(len(trials), 1)
-        for i, trial in enumerate(trials):
-            for column, encoded in zip(trial.columns, trial.encoded, strict=True):
-                rows[i, self.slices[column]] = encoded
+        if trials:
+            spots = [(i, k) for i, trial in enumerate(trials) for column in trial.columns for k in self.slices[column]]
+            which, where = torch.tensor(spots).T
+            rows[which, where] = torch.cat([encoded for trial in trials for encoded in trial.encoded])
         return rows
 
     def trials(self, max_columns: int) -> list[_Trial]:
@@ -282,6 +343,7 @@ class _Search:
             for column in self.free
             for option in self.options(column, GRID)
         ]
+        self.n_tried[0] = len(single)
         if not single:
             return []
         margins = self.margin(self.rows(single))
@@ -313,13 +375,22 @@ class _Search:
         pairs = [
             _Trial((first, second), (one, two), self.size(first, one) + self.size(second, two))
             for first, second in itertools.combinations(columns, 2)
-            for one in few[first]
             for two in few[second]
+            for one in self._beside(first, second, two, few[first])
         ]
+        self.n_tried[1] = len(pairs)
         if not pairs:
             return []
         reached = self.margin(self.rows(pairs)) > 0
         return [trial for trial, yes in zip(pairs, reached.tolist(), strict=True) if yes]
+
+    def _beside(self, first: int, second: int, value: Tensor, few: list[Tensor]) -> list[Tensor]:
+        """Values of the first column of a pair: its grid, and the turns of decisions that the second's value moves."""
+        if self.lines is None or self.value_feature(first) is None:
+            return few
+        base = self.start.clone()
+        base[self.slices[second]] = value
+        return self.options(first, PAIR_GRID, base)
 
     def _closer(self, trials: list[_Trial]) -> list[_Trial]:
         """Numbers moved back towards the row, one column after the other, as far as the goal stays reached."""

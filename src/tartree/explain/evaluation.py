@@ -6,6 +6,7 @@ An estimator is taken for what it has (`tree_`, `encoder_`, `structure_`, `selec
 from __future__ import annotations
 
 import copy
+import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +14,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
 from tartree.nn import Classes, Tree
 from tartree.structure import Structure
+from tartree.table.reading import read_table
 
 #: Numbers held at once while rows are walked through, at most about 64 MB.
 CHUNK_NUMBERS = 2**23
@@ -35,12 +38,21 @@ class Evaluation:
 
 def check_fitted(estimator: Any) -> None:
     """Raise unless the estimator is a fitted one of this library, or looks like one."""
+    if hasattr(estimator, "_check_explainable"):  # an imported model, which may be a sum of trees
+        estimator._check_explainable()
     missing = [name for name in ("tree_", "structure_", "encoder_") if not hasattr(estimator, name)]
-    if missing:
-        raise ValueError(
-            f"a fitted TartClassifier or TartRegressor is required, however: {type(estimator).__name__} has no "
-            f"{missing[0]}; call fit first"
-        )
+    if not missing:
+        return
+    required = "a fitted TartClassifier or TartRegressor is required, however: "
+    if not any(cls.__module__.split(".")[0] == "tartree" for cls in type(estimator).__mro__):
+        raise TypeError(f"{required}{type(estimator).__name__} is not a tartree model")
+    raise NotFittedError(f"{required}{type(estimator).__name__} has no {missing[0]}; call fit first")
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Raise unless a value is a whole number of at least so much."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, however: {name}={value!r}")
 
 
 def is_classifier(estimator: Any) -> bool:
@@ -54,10 +66,35 @@ def double_tree(estimator: Any) -> Tree:
     return tree.requires_grad_(False)
 
 
+def column_names(estimator: Any) -> list[str]:
+    """Names of the table's columns, "x0", "x1", ... where it had none."""
+    encoder = estimator.encoder_
+    unnamed = [f"x{k}" for k in range(encoder.n_features_in_)]
+    return [str(name) for name in getattr(encoder, "feature_names_in_", unnamed)]
+
+
 def encode(estimator: Any, X: Any) -> Tensor:
     """Rows as the tree reads them, (rows, features), float64."""
     check_fitted(estimator)
     return torch.from_numpy(estimator.encoder_.transform(X)).double()
+
+
+def gaps(X: Any) -> NDArray[np.bool_]:
+    """Where a table has no value, (rows, columns): what the model reads there was never given."""
+    table = read_table(X)
+    found = np.zeros((table.n_rows, table.n_columns), dtype=np.bool_)
+    for k in range(table.n_columns if table.n_rows else 0):
+        values = table.read(k).values
+        found[:, k] = [value is None for value in values] if isinstance(values, list) else np.isnan(values)
+    return found
+
+
+def training_rows(estimator: Any) -> tuple[Tensor, NDArray[np.float64] | None] | None:
+    """Encoded rows of training, (rows, features), and their weights; None where none were kept, as after a file."""
+    sample = getattr(estimator, "_sample", None)
+    if sample is None:
+        return None
+    return sample[0].cpu().double(), None if sample[2] is None else sample[2].double().numpy()
 
 
 def n_outputs(tree: Tree) -> int:
@@ -109,18 +146,18 @@ def edge_shares(branching: Tensor, branches: Tensor) -> Tensor:
     return share
 
 
-def hard_paths(structure: Structure, evaluation: Evaluation) -> NDArray[np.int64]:
+def hard_paths(structure: Structure, arrivals: list[Tensor], branching: Tensor) -> NDArray[np.int64]:
     """The node of each layer on the most probable way to the leaf of the largest arrival: (members, rows, layers).
 
-    Nodes are numbers within their layer. The same ways as those of the estimators' `decision_path`.
+    Nodes are numbers within their layer. Going up, the parent is the one that sends most to the node.
     """
-    path = [evaluation.arrivals[-1].argmax(-1)]
+    path = [arrivals[-1].argmax(-1)]  # (members, rows)
     for d in reversed(range(structure.depth)):
-        parents, children, branches = (torch.from_numpy(part) for part in structure.edges(d))
-        flow = evaluation.arrivals[d].index_select(-1, parents) * edge_shares(evaluation.branching, branches)
+        parents, children, branches = (torch.from_numpy(part).to(branching.device) for part in structure.edges(d))
+        flow = arrivals[d].index_select(-1, parents) * edge_shares(branching, branches)  # (members, rows, edges)
         flow = flow.masked_fill(children != path[-1].unsqueeze(-1), -1.0)
         path.append(parents[flow.argmax(-1)])
-    return torch.stack(path[::-1], dim=-1).numpy()
+    return torch.stack(path[::-1], dim=-1).cpu().numpy()
 
 
 def predicted(tree: Tree, evaluation: Evaluation, selection: str) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tartree.explain.evaluation import check_count
 from tartree.explain.layout import Outline, Spot, outline
 from tartree.explain.terms import number as said
 from tartree.explain.view import TreeView, view
@@ -40,6 +41,7 @@ def export_dot(source: Any, X: Any = None, y: Any = None, *, member: int = 0, ma
     >>> print(export_dot(model, X, y).splitlines()[0])
     digraph tartree {
     """
+    check_count("max_terms", max_terms)
     tree, drawn = _prepared(source, X, y, member)
     lines = [
         "digraph tartree {",
@@ -71,6 +73,7 @@ def export_mermaid(source: Any, X: Any = None, y: Any = None, *, member: int = 0
     >>> print(export_mermaid(model, X, y).splitlines()[0])
     flowchart TD
     """
+    check_count("max_terms", max_terms)
     tree, drawn = _prepared(source, X, y, member)
     lines = ["flowchart TD"]
     for spot in drawn.spots:

@@ -31,24 +31,31 @@ class Hardening:
         Share of rows with the same predicted class; in regression, whose value moved by at most 0.1 standard deviations
         of the training target.
     bounds : ndarray of shape (rows,)
-        1 less the arrival at the leaf that is followed: no probability of the row can change by more. It is 1 less the
-        largest arrival where the path of the more probable branches leads to that leaf. The mean over the members. In
-        regression, the share of the prediction that came from other leaves.
+        No probability of the row can change by more: 1 less the arrival at the leaf that is followed. It is 1 less the
+        largest arrival where the path of the more probable branches leads to that leaf. In regression, that share times
+        the largest distance between what the leaf followed and another one say, in those standard deviations. The mean
+        over the members.
     changes : ndarray of shape (rows,)
         The largest change of a probability, or of a value in those standard deviations.
     to_largest : float
         Share of rows (and members) whose path leads to the leaf of the largest arrival.
+    unit : str
+        What changes are counted in: "" for probabilities, " standard deviations of the target" for values.
     """
 
     agreement: float
     bounds: NDArray[np.float64]
     changes: NDArray[np.float64]
     to_largest: float
+    unit: str = ""
 
     def __str__(self) -> str:
+        within = f" within {AGREE}{self.unit}" if self.unit else ""
         return (
-            f"{self.agreement:.1%} of {len(self.bounds)} rows agree; a row changes by at most "
-            f"{float(self.bounds.max(initial=0.0)):.3f}, by {float(self.bounds.mean()):.3f} on the mean"
+            f"{self.agreement:.1%} of {len(self.bounds)} rows agree{within}; a row changes by at most "
+            f"{float(self.changes.max(initial=0.0)):.3f}{self.unit}, by {float(self.changes.mean()):.3f} on the mean; "
+            f"proven bounds: at most {float(self.bounds.max(initial=0.0)):.3f}, {float(self.bounds.mean()):.3f} on the "
+            "mean"
         )
 
 
@@ -84,7 +91,13 @@ def harden(estimator: Any, X: Any) -> Any:
         first = ev.predicted(before, old, estimator.selection).mean(0)
         second = ev.predicted(after, new, "single").mean(0)
         change = (first - second).abs().amax(-1)
-        bounds.append(1 - arrival.gather(-1, followed[..., None])[..., 0].mean(0))
+        left = 1 - arrival.gather(-1, followed[..., None])[..., 0]  # (members, rows)
+        if ev.is_classifier(estimator):
+            bounds.append(left.mean(0))
+        else:
+            chosen = old.values.take_along_dim(followed[..., None, None], dim=-2)  # (members, rows, 1, outputs)
+            apart = (old.values - chosen).abs().amax(-2)  # (members, rows, outputs)
+            bounds.append((left.unsqueeze(-1) * apart).mean(0).amax(-1))
         changes.append(change)
         agree.append(first.argmax(-1) == second.argmax(-1) if ev.is_classifier(estimator) else change <= AGREE)
         largest.append((old.arrivals[-1].argmax(-1) == followed).double().mean(0))
@@ -93,6 +106,7 @@ def harden(estimator: Any, X: Any) -> Any:
         torch.cat(bounds).clamp_min(0).numpy(),
         torch.cat(changes).numpy(),
         float(torch.cat(largest).mean()),
+        "" if ev.is_classifier(estimator) else " standard deviations of the target",
     )
     return made
 

@@ -27,7 +27,7 @@ FloatArray = NDArray[np.float64]
 
 
 def importances(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
-    """Importance of each column, (columns,), that sum to 1; all 0 where nothing is decided.
+    """Importance of each column, (columns,), that sum to 1; all 0 where the model does no better than a constant.
 
     Parameters
     ----------

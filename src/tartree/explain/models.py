@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
 from tartree.table import Feature
 
 FloatArray = NDArray[np.float64]
+#: The logarithm that an impossible class is given, so that its log odds are a number.
+SMALLEST_LOG = float(np.log(1e-12))
 
 
 def conditions_of(
@@ -45,7 +48,11 @@ def conditions_of(
             assert gradients is not None
             return gradients[logit]
         weight, bias = found[0][member, logit].numpy(), float(found[1][member, logit])
-        return linear_view(features, weight, bias, spread, max_terms=max_terms)
+        own = linear_view(features, weight, bias, spread, max_terms=max_terms)
+        if steps is None or not own.terms or own.terms[0].kind != "value":
+            return own
+        left, _, right = own.condition.rpartition(" < ")
+        return replace(own, condition=f"{left} <= {right}")  # a row on the threshold goes to the first child
 
     def condition(node: NodeView) -> ConditionView | None:
         if not node.children:
@@ -80,6 +87,8 @@ def negated(function: LinearView) -> str:
         return {"always": "never", "never": "always", "even": "even"}[text]
     if function.n_terms == 1 and function.terms[0].kind != "value":
         return text[5:-1] if text.startswith("not (") else f"not ({text})"
+    if " <= " in text:
+        return " > ".join(text.rsplit(" <= ", 1))
     left, sign, right = text.rpartition(" > ") if " > " in text else text.rpartition(" < ")
     return f"{left} {'<=' if sign == ' > ' else '>='} {right}"
 
@@ -98,12 +107,17 @@ def leaf_models_of(
     center, scale = ev.target_scaling(estimator)
     mix = _contrasts(tree, len(outputs))  # (functions, numbers): logits less their mean, log odds, or means
     names = _function_names(estimator, outputs)
+    shares: FloatArray | None = None
     shape = (tree.structure.n_leaves, tree.output.n_numbers)
     found = linear_parameters(tree.leaf)
     units = [(0.0, 1.0)] * len(mix) if ev.is_classifier(estimator) else list(zip(center, scale, strict=True))
     views: list[list[LinearView]]
     if isinstance(tree.leaf, ConstantLeaf):
-        constants = tree.leaf.values[member].detach().numpy() @ mix.T  # (leaves, functions)
+        numbers = tree.leaf.values[member].detach().numpy()  # (leaves, numbers)
+        if np.isneginf(numbers).any():  # leaves of imported trees, where a class may be impossible
+            shares = np.exp(numbers) / np.exp(numbers).sum(axis=1, keepdims=True)
+            numbers = np.maximum(numbers, SMALLEST_LOG)
+        constants = numbers @ mix.T  # (leaves, functions)
         views = [[constant_view(float(c + s * v)) for v, (c, s) in zip(row, units, strict=True)] for row in constants]
     elif found is not None:
         weights = np.einsum("kn,unf->ukf", mix, found[0][member].numpy().reshape(*shape, -1))
@@ -130,9 +144,11 @@ def leaf_models_of(
             kind,  # type: ignore[arg-type]
             tuple(own),
             names[: len(own)],
-            tuple(_leaf_text(name, function) for name, function in zip(names, own, strict=False)),
+            tuple(_leaf_text(name, function) for name, function in zip(names, own, strict=False))
+            if shares is None
+            else tuple(f"probability of {name} = {number(p)}" for name, p in zip(outputs, shares[u], strict=True)),
         )
-        for own in views
+        for u, own in enumerate(views)
     )
 
 

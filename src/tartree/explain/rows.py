@@ -15,11 +15,12 @@ from tartree.explain import evaluation as ev
 from tartree.explain.contributions import contributions
 from tartree.explain.gradients import jacobians
 from tartree.explain.paths import likely_ways
-from tartree.explain.terms import number
-from tartree.explain.view import ConditionView, TreeView, view
+from tartree.explain.terms import gap_text, number, term_of
+from tartree.explain.view import ConditionView, TreeView
+from tartree.explain.viewing import make_view, usual_spread
 from tartree.nn import Tree
 from tartree.structure import Structure
-from tartree.table import Scaling
+from tartree.table import Feature, Scaling
 
 FloatArray = NDArray[np.float64]
 
@@ -71,6 +72,7 @@ class RowExplanation:
     paths: tuple[Path, ...]
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
+    gaps: frozenset[str] = frozenset()  # columns without a value; `values` has what is read in its place
 
     def strongest(self, output: int | None = None, most: int = 5) -> list[tuple[str, float]]:
         """Columns with the largest contributions to an output, by default the most probable class or first target."""
@@ -79,6 +81,10 @@ class RowExplanation:
         own = self.contributions[:, output]
         order = np.argsort(-np.abs(own), kind="stable")[:most]
         return [(self.columns[k], float(own[k])) for k in order]
+
+    def said(self, column: str) -> str:
+        """The value of a column as text; of a gap, what is read in its place."""
+        return gap_text(_said(self.values[column]), column in self.gaps)
 
     def text(self, most: int = 5) -> str:
         """A few lines to read."""
@@ -89,7 +95,7 @@ class RowExplanation:
             lines += [f"  {number(step.probability)}  {step.condition}" for step in path.steps]
         lines.append(f"contributions, from {number(float(self.base[output]))} of the reference row")
         parts = self.strongest(output, most)
-        lines += [f"  {value:+.4f}  {name} = {_said(self.values[name])}" for name, value in parts]
+        lines += [f"  {value:+.4f}  {name} = {self.said(name)}" for name, value in parts]
         return "\n".join(lines)
 
 
@@ -113,8 +119,14 @@ class Explanation:
     encoded: FloatArray  # (rows, features)
     values: dict[str, NDArray[Any]]  # columns in original units, (rows,)
     effects: FloatArray | None  # (members, rows, logits, features), where decisions are not linear
+    gaps: NDArray[np.bool_]  # (rows, columns): where there was no value
+    features: tuple[Feature, ...]
     share: float
     max_paths: int
+    max_terms: int
+
+    def __repr__(self) -> str:
+        return f"Explanation({len(self)} rows, {len(self.columns)} columns, {len(self.outputs)} outputs)"
 
     @property
     def contributions(self) -> FloatArray:
@@ -147,6 +159,7 @@ class Explanation:
             tuple(paths),
             self.columns,
             self.outputs,
+            frozenset(name for name, missing in zip(self.columns, self.gaps[row], strict=True) if missing),
         )
 
     def _paths(self, member: int, row: int) -> Iterator[Path]:
@@ -186,14 +199,23 @@ class Explanation:
         function = condition.functions[0 if len(logits) == 1 else position]
         logit = logits[0 if len(logits) == 1 else position]
         sign = -1.0 if len(logits) == 1 and position == 1 else 1.0
-        moves = self.encoded[row] - self.reference
+        decision = self.tree.members[member].decision
+        if self.effects is not None:
+            slopes = self.effects[member, row, logit]
+        elif decision.kind == "linear":
+            slopes = decision.weights[0][logit]
+        else:  # a comparison of single columns
+            slopes = np.zeros(len(self.features))
+            slopes[[term.feature for term in function.terms]] = [term.encoded_weight for term in function.terms]
+        effects = sign * slopes * (self.encoded[row] - self.reference)  # (features,)
+        strength = np.abs(slopes) * [feature.spread for feature in self.tree.features]
+        order = np.lexsort((-strength, -np.abs(effects)))  # of all features, whatever the condition's text names
         terms = []
-        for term in function.terms:
-            slope = term.encoded_weight if self.effects is None else self.effects[member, row, logit, term.feature]
-            value = self.values[term.name][row]
-            said = _said(value)
-            terms.append(StepTerm(term.label, sign * term.weight, said, float(sign * slope * moves[term.feature])))
-        return tuple(sorted(terms, key=lambda term: -abs(term.effect)))
+        for k in order[slopes[order] != 0][: self.max_terms]:
+            term = term_of(self.features[k], int(k), float(slopes[k]), float(strength[k]))
+            said = gap_text(_said(self.values[term.name][row]), bool(self.gaps[row, term.column]))
+            terms.append(StepTerm(term.label, sign * term.weight, said, float(effects[k])))
+        return tuple(terms)
 
 
 def explain_rows(
@@ -222,7 +244,8 @@ def explain_rows(
     max_paths : int, default=5
         The most paths of a row and member.
     max_terms : int, default=12
-        The most terms of a condition.
+        The most terms of a step, those with the strongest effect on the row, and of a condition, the strongest in
+        training. What a condition says does not depend on the rows that are explained.
 
     Examples
     --------
@@ -238,8 +261,8 @@ def explain_rows(
     tree = ev.double_tree(estimator)
     if not 0 < share <= 1:
         raise ValueError(f"share must be above 0 and at most 1, however: {share=}")
-    if max_paths < 1:
-        raise ValueError(f"max_paths must be at least 1, however: {max_paths=}")
+    ev.check_count("max_paths", max_paths)
+    ev.check_count("max_terms", max_terms)
     x = ev.encode(estimator, X)
     reference = reference_row(estimator, background)
     parts = contributions(tree, x, reference, estimator.selection)
@@ -262,7 +285,8 @@ def explain_rows(
         )
         for part in here
     ]
-    plain = view(estimator, X if background is None else background, max_terms=max_terms)
+    around = None if background is not None else _around(estimator, reference)
+    plain = make_view(estimator, background, None, None, max_terms=max_terms, typical=3, around=around)
     nonlinear = any(c is not None and c.kind == "gradient" for member in plain.members for c in member.conditions)
     return Explanation(
         plain,
@@ -278,8 +302,11 @@ def explain_rows(
         x.numpy(),
         encoder.inverse_transform(x.numpy()),
         _slopes(tree, x) if nonlinear else None,
+        ev.gaps(X),
+        tuple(encoder.features_),
         share,
         max_paths,
+        max_terms,
     )
 
 
@@ -311,6 +338,19 @@ def reference_row(estimator: Any, background: Any = None) -> Tensor:
         elif feature.kind == "value" and feature.scaling == Scaling():  # not scaled: 0 is nothing special
             row[k] = column.fill
     return row
+
+
+def _around(estimator: Any, reference: Tensor) -> Tensor:
+    """Encoded rows for mean gradients where no background is given: of training, or drawn where none were kept.
+
+    Never the rows that are explained, so that the model reads the same for all of them.
+    """
+    kept = ev.training_rows(estimator)
+    if kept is not None and len(kept[0]):
+        return kept[0]
+    values = torch.tensor([float(feature.kind == "value") for feature in estimator.encoder_.features_])
+    drawn = torch.randn(256, len(values), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return reference + drawn * values * torch.from_numpy(usual_spread(estimator))
 
 
 def _slopes(tree: Tree, x: Tensor) -> FloatArray:

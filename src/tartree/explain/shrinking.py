@@ -26,6 +26,7 @@ class Origin:
 
     structure: Structure
     nodes: dict[Node, Node]  # new to old; nodes that decide decide about the same children, less those gone
+    children: dict[Node, tuple[int, ...]]  # of each new node above the leaves: which old children it kept, in order
     leaves: tuple[int, ...]  # old number of each leaf
 
 
@@ -59,8 +60,8 @@ def _joined_tree(structure: Structure, old: dict[Node, Node]) -> Origin:
     add(0, 0)
     layers = Structure.layers_of_tree(children)
     made = Structure.from_tree(children)
-    nodes = {(d, i): old[places[k]] for d, layer in enumerate(layers) for i, k in enumerate(layer)}
-    return Origin(made, nodes, tuple(nodes[made.depth, u][1] for u in range(made.n_leaves)))
+    pruned = {(d, i): places[k] for d, layer in enumerate(layers) for i, k in enumerate(layer)}
+    return _origin(made, structure, pruned, old)
 
 
 def _without_idle_layers(structure: Structure, old: dict[Node, Node]) -> Origin:
@@ -75,8 +76,19 @@ def _without_idle_layers(structure: Structure, old: dict[Node, Node]) -> Origin:
         lists.append(children)
         layers.append(d + 1)
     made = Structure.from_children(lists)
-    nodes = {(d, i): old[layer, i] for d, layer in enumerate(layers) for i in range(structure.widths[layer])}
-    return Origin(made, nodes, tuple(nodes[made.depth, u][1] for u in range(made.n_leaves)))
+    pruned = {(d, i): (layer, i) for d, layer in enumerate(layers) for i in range(structure.widths[layer])}
+    return _origin(made, structure, pruned, old)
+
+
+def _origin(made: Structure, pruned: Structure, places: dict[Node, Node], old: dict[Node, Node]) -> Origin:
+    """Where nodes come from: `places` leads to the pruned structure, `old` from there to the one before."""
+    nodes = {node: old[place] for node, place in places.items()}
+    children = {
+        node: tuple(old[layer + 1, child][1] for child in pruned.children(layer)[place])
+        for node, (layer, place) in places.items()
+        if layer < pruned.depth
+    }
+    return Origin(made, nodes, children, tuple(nodes[made.depth, u][1] for u in range(made.n_leaves)))
 
 
 def check_shrinkable(tree: Tree) -> None:
@@ -178,7 +190,7 @@ def logit_map(structure: Structure, origin: Origin) -> Tensor:
         layer, place = origin.nodes[node]
         columns = before[layer, place]
         children = structure.children(layer)[place]
-        kept = [children.index(_step_down(structure, origin, node, j)) for j in range(len(_children(origin, node)))]
+        kept = [children.index(child) for child in origin.children[node]]
         if len(columns) == 1:  # two children then and now
             matrix[rows[0], columns[0]] = 1.0
         elif len(rows) == 1:
@@ -188,22 +200,6 @@ def logit_map(structure: Structure, origin: Origin) -> Tensor:
             for row, child in zip(rows, kept, strict=True):
                 matrix[row, columns[child]] = 1.0
     return matrix
-
-
-def _children(origin: Origin, node: Node) -> tuple[int, ...]:
-    return origin.structure.children(node[0])[node[1]]
-
-
-def _step_down(structure: Structure, origin: Origin, node: Node, position: int) -> int:
-    """The child, in the larger structure, that leads to the child at a position in the smaller one."""
-    layer, place = origin.nodes[node]
-    target_layer, target = origin.nodes[node[0] + 1, _children(origin, node)[position]]
-    reach = {target}
-    for d in reversed(range(layer + 1, target_layer)):
-        reach = {i for i, own in enumerate(structure.children(d)) if reach & set(own)}
-    found = [child for child in structure.children(layer)[place] if child in reach]
-    assert len(found) == 1, "joined chains lead to one child each"
-    return found[0]
 
 
 def logits_by_node(structure: Structure) -> dict[Node, tuple[int, ...]]:

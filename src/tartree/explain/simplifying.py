@@ -17,7 +17,7 @@ from tartree.explain.distilling import Lesson, largest_change, predict_rows, ref
 from tartree.explain.functions import linear_parameters
 from tartree.explain.ordering import removal_order
 from tartree.explain.shrinking import Origin, check_shrinkable, logits_by_node, shrink_structure, shrink_tree
-from tartree.nn import ACTIVATIONS, MLPDecision, MLPLeaf, Tree
+from tartree.nn import ACTIVATIONS, Classes, MLPDecision, MLPLeaf, Tree
 
 #: Rows that a refit looks at, at most; changes are measured on all that are given.
 REFIT_ROWS = 2000
@@ -42,8 +42,8 @@ def simplify(
     """A smaller model of the same class that predicts nearly the same, with the proof in ``certificate_``.
 
     Leaves go in the order in which they are missed least, and what is left is refitted to the predictions of the given
-    model. With a tolerance, the fewest leaves that keep it are taken, then terms are dropped and decisions sharpened as
-    far as it allows.
+    model. With a tolerance, sizes are tried from one leaf up, each to 8 and then in steps of a quarter; from the first
+    that keeps it a bisection goes back. Terms are then dropped and decisions sharpened as far as the tolerance allows.
 
     Parameters
     ----------
@@ -72,6 +72,7 @@ def simplify(
     (16, 3, True)
     """
     _check_limits(tolerance, max_leaves, max_terms)
+    ev.check_count("max_boxes", max_boxes)
     if tolerance is None and max_leaves is None and max_terms is None:
         tolerance = 0.01
     work = _Work(estimator, X)
@@ -116,11 +117,12 @@ def simplification_path(estimator: Any, X: Any, sizes: Iterable[int], *, max_box
 
 
 def _check_limits(tolerance: Any, max_leaves: Any, max_terms: Any) -> None:
-    if tolerance is not None and not (isinstance(tolerance, numbers.Real) and 0 <= float(tolerance) < float("inf")):
+    is_number = isinstance(tolerance, numbers.Real) and not isinstance(tolerance, bool)
+    if tolerance is not None and not (is_number and 0 <= float(tolerance) < float("inf")):
         raise ValueError(f"tolerance must be a number of at least 0, however: {tolerance=}")
     for name, value in (("max_leaves", max_leaves), ("max_terms", max_terms)):
-        if value is not None and (not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1):
-            raise ValueError(f"{name} must be an integer of at least 1, however: {name}={value!r}")
+        if value is not None:
+            ev.check_count(name, value)
 
 
 class _Work:
@@ -189,14 +191,23 @@ class _Work:
         return change
 
     def smallest(self, most: int, tolerance: float, terms: int | None) -> tuple[Origin, Tree]:
-        """The tree with the fewest leaves that keeps the tolerance; with `most` leaves if none does."""
-        size = 1
+        """The tree with the fewest leaves found that keeps the tolerance; with `most` leaves if none does."""
+        too_few, size = 0, 1
         while size < most:
             origin, small, change = self.fitted(size, tolerance, terms)
             if change <= tolerance:
-                return origin, small
-            size = size + 1 if size < 8 else size + size // 4
-        origin, small, _ = self.fitted(most, tolerance, terms)
+                break
+            too_few, size = size, size + 1 if size < 8 else size + size // 4
+        else:
+            size = most
+            origin, small, change = self.fitted(most, tolerance, terms)
+        while change <= tolerance and size - too_few > 1:
+            middle = (too_few + size) // 2
+            trial = self.fitted(middle, tolerance, terms)
+            if trial[2] <= tolerance:
+                size, (origin, small, change) = middle, trial
+            else:
+                too_few = middle
         return origin, small
 
     def fewer_terms(self, small: Tree, tolerance: float, terms: int | None) -> Tree:
@@ -275,6 +286,7 @@ class _Work:
             terms_after=count_terms(final),
             low=tuple(box.low[0].tolist()),
             high=tuple(box.high[0].tolist()),
+            unit="" if isinstance(self.tree.output, Classes) else " standard deviations of the target",
         )
         return made
 

@@ -77,6 +77,13 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def gap_text(text: str, missing: bool) -> str:
+    """A value as text; of a gap, that it is one, and what is read in its place."""
+    if not missing:
+        return text
+    return "missing" if text in ("nan", "None") else f"missing, read as {text}"
+
+
 def linear_view(
     features: Sequence[Feature],
     weights: NDArray[np.float64],
@@ -110,7 +117,7 @@ def linear_view(
     order = np.argsort(-strength, kind="stable")
     alive = order[(weights[order] != 0) | (strength[order] != 0)]
     terms = tuple(
-        _term(features[k], int(k), float(weights[k]) * unit_scale, float(strength[k]) * abs(unit_scale))
+        term_of(features[k], int(k), float(weights[k]) * unit_scale, float(strength[k]) * abs(unit_scale))
         for k in alive[:max_terms]
     )
     total = None if bias is None else bias * unit_scale + _shift(features, weights, unit_scale)
@@ -130,7 +137,8 @@ def constant_view(value: float) -> LinearView:
     return LinearView("constant", (), 0, value, value, number(value), "always" if value > 0 else "never")
 
 
-def _term(feature: Feature, index: int, weight: float, strength: float) -> Term:
+def term_of(feature: Feature, index: int, weight: float, strength: float) -> Term:
+    """A term in original units, from the weight of the encoded feature."""
     label = label_of(feature)
     if feature.kind != "value":
         return Term(index, feature.column, feature.name, feature.kind, label, weight, weight, strength)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tartree.explain.evaluation import check_count
 from tartree.explain.terms import number
 from tartree.explain.view import MemberView, NodeView, TreeView, view
 
@@ -46,9 +47,9 @@ def export_text(
     >>> len(explain.export_text(model, X, y).splitlines())
     4
     """
-    if max_depth < 0:
-        raise ValueError(f"max_depth must be at least 0, however: {max_depth=}")
-    tree = estimator if isinstance(estimator, TreeView) else view(estimator, X, y, max_terms=max(max_terms, 1))
+    check_count("max_depth", max_depth, least=0)
+    check_count("max_terms", max_terms)
+    tree = estimator if isinstance(estimator, TreeView) else view(estimator, X, y, max_terms=max_terms)
     lines: list[str] = []
     for m, member in enumerate(tree.members):
         if len(tree.members) > 1:

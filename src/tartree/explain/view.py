@@ -63,7 +63,7 @@ class FeatureView:
     knots: tuple[float, ...]
     heights: tuple[float, ...]
     mean: float  # of the encoded feature on the given rows; 0 without rows
-    spread: float  # its standard deviation on the given rows; 1 for values and 0.5 for indicators without rows
+    spread: float  # its standard deviation on the given rows; where they do not vary or are none, that of training
     low: float | None  # its range on the given rows
     high: float | None
 
@@ -254,7 +254,7 @@ def view(
     estimator : fitted TartClassifier or TartRegressor
     X : table of shape (rows, columns), optional
         Rows to count, such as those of training. Without them nothing is said about arrivals, and strengths take
-        standardised columns.
+        the spread of the columns in training.
     y : array of shape (rows,) or (rows, targets), optional
         What they really are: the class mix, or mean and spread of the target, of each node.
     sample_weight : array of shape (rows,), optional

@@ -25,15 +25,22 @@ from tartree.explain.view import (
 )
 from tartree.nn import Classes, Gaussian, Tree
 from tartree.structure import Structure
-from tartree.table import Boolean, Category, Constant, Numeric
+from tartree.table import Boolean, Category, Constant, Numeric, Scaling
 from tartree.table.columns import written
 
 FloatArray = NDArray[np.float64]
 
 
-def make_view(estimator: Any, X: Any, y: Any, sample_weight: Any, *, max_terms: int, typical: int) -> TreeView:
-    """See `tartree.explain.view`."""
+def make_view(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, max_terms: int, typical: int, around: Tensor | None = None
+) -> TreeView:
+    """See `tartree.explain.view`.
+
+    Gradients are means over the given rows; without, over encoded ones `around` which the model is described.
+    """
     tree = ev.double_tree(estimator)
+    ev.check_count("max_terms", max_terms)
+    ev.check_count("typical", typical, least=0)
     if X is None and (y is not None or sample_weight is not None):
         raise ValueError("X must be given with y or sample_weight, however: X=None")
     x = None if X is None else ev.encode(estimator, X)
@@ -43,6 +50,7 @@ def make_view(estimator: Any, X: Any, y: Any, sample_weight: Any, *, max_terms: 
     spread = np.array([feature.spread for feature in features])
     outputs = output_names(estimator)
     nodes, edges = node_views(tree.structure)
+    seen = around if x is None or not len(x) else x
     data: list[Any] = [(None, None)] * ev.n_members(tree)
     if x is not None and len(x):
         data = node_data(estimator, tree, x, truth, weight, typical)
@@ -51,8 +59,8 @@ def make_view(estimator: Any, X: Any, y: Any, sample_weight: Any, *, max_terms: 
             decision_view(tree, m),
             leaf_view(tree, m),
             logit_scales(tree, m),
-            conditions_of(tree, m, estimator.encoder_.features_, spread, x, nodes, max_terms),
-            leaf_models_of(estimator, tree, m, spread, x, outputs, max_terms),
+            conditions_of(tree, m, estimator.encoder_.features_, spread, seen, nodes, max_terms),
+            leaf_models_of(estimator, tree, m, spread, seen, outputs, max_terms),
             *data[m],
         )
         for m in range(ev.n_members(tree))
@@ -106,13 +114,12 @@ def output_view(estimator: Any) -> OutputView:
 
 def column_views(estimator: Any) -> tuple[ColumnView, ...]:
     encoder = estimator.encoder_
-    names = getattr(encoder, "feature_names_in_", [f"x{k}" for k in range(encoder.n_features_in_)])
+    names = ev.column_names(estimator)
     made: list[list[int]] = [[] for _ in encoder.columns_]
     for k, feature in enumerate(encoder.features_):
         made[feature.column].append(k)
     return tuple(
-        _column_view(str(name), column, tuple(own))
-        for name, column, own in zip(names, encoder.columns_, made, strict=True)
+        _column_view(name, column, tuple(own)) for name, column, own in zip(names, encoder.columns_, made, strict=True)
     )
 
 
@@ -155,16 +162,17 @@ def _column_view(name: str, column: Any, own: tuple[int, ...]) -> ColumnView:
 def feature_views(estimator: Any, x: Tensor | None, weight: FloatArray | None) -> tuple[FeatureView, ...]:
     encoder = estimator.encoder_
     names = encoder.get_feature_names_out()
+    usual = usual_spread(estimator)
     moments = None
     if x is not None and len(x):
         rows = x.numpy()
-        mean = np.average(rows, axis=0, weights=weight)
-        spread = np.sqrt(np.average(np.square(rows - mean), axis=0, weights=weight))
+        mean, spread = _mean_and_spread(rows, weight)
+        spread = np.where(spread > 0, spread, usual)  # rows that are alike do not say what a term weighs
         moments = np.stack([mean, spread, rows.min(axis=0), rows.max(axis=0)])
     views = []
     for k, feature in enumerate(encoder.features_):
         column = encoder.columns_[feature.column]
-        here = [0.0, 1.0 if feature.kind == "value" else 0.5, None, None] if moments is None else moments[:, k].tolist()
+        here = [0.0, float(usual[k]), None, None] if moments is None else moments[:, k].tolist()
         scaling = feature.scaling
         views.append(
             FeatureView(
@@ -173,6 +181,29 @@ def feature_views(estimator: Any, x: Tensor | None, weight: FloatArray | None) -
             )
         )  # fmt: skip
     return tuple(views)
+
+
+def usual_spread(estimator: Any) -> FloatArray:
+    """Standard deviation of each encoded feature in training, (features,), whatever rows are looked at.
+
+    Where no rows of training were kept, 1 for standardised numbers, a quarter of the range of others, 0.5 for levels.
+    """
+    encoder = estimator.encoder_
+    unit = np.full(len(encoder.features_), 0.5)
+    for k, feature in enumerate(encoder.features_):
+        if feature.kind == "value":
+            column = encoder.columns_[feature.column]
+            unit[k] = 1.0 if feature.scaling != Scaling() else (column.high - column.low) / 4
+    kept = ev.training_rows(estimator)
+    if kept is None or not len(kept[0]):
+        return unit
+    _, spread = _mean_and_spread(kept[0].numpy(), kept[1])
+    return np.where(spread > 0, spread, unit)
+
+
+def _mean_and_spread(rows: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    mean = np.average(rows, axis=0, weights=weight)
+    return mean, np.sqrt(np.average(np.square(rows - mean), axis=0, weights=weight))
 
 
 def node_views(structure: Structure) -> tuple[tuple[NodeView, ...], tuple[EdgeView, ...]]:
@@ -269,7 +300,7 @@ def node_data(
         said += torch.einsum("mrn,mrno->mno", weighted, below)
         seen += torch.einsum("mrn,rk->mnk", arrival, moments[rows])
         flows.append(_flows(structure, part, own))
-        paths = ev.hard_paths(structure, part) + first  # (members, rows, layers)
+        paths = ev.hard_paths(structure, part.arrivals, part.branching) + first  # (members, rows, layers)
         for m in range(members):
             count[m] += np.bincount(paths[m].ravel(), minlength=nodes)
         arrived.append(part.arrivals[-1].numpy())

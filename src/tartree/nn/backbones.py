@@ -121,6 +121,8 @@ class LayeredDecision(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         x = x if x.dim() == 3 else x.unsqueeze(0).expand(self.members, -1, -1)  # (members, batch, features)
         batch = x.shape[1]
+        if not self.layer_logits:  # a single leaf
+            return x.new_zeros(self.members, batch, 0)
         # Members are groups of channels, so that one convolution serves all of them.
         maps = x.transpose(0, 1).reshape(batch, self.members * self.shape[0], *self.shape[1:])
         padding = (self.kernel[0] // 2, self.kernel[1] // 2)

@@ -5,11 +5,13 @@ A record is called with structure, number of features and members, and makes the
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from torch import nn
+import torch
+from torch import Tensor, nn
 
 from tartree.nn.axis import AxisDecision
 from tartree.nn.backbones import BackboneDecision, ConvBackbone, LayeredDecision, Shape, check_shape
@@ -23,6 +25,7 @@ class Axis:
     """Makes `AxisDecision`: one feature and one threshold for each node."""
 
     slope: float = 8.0
+    layers: ClassVar[int] = 1  # H of the paper
 
     def __call__(self, structure: Structure, n_features: int, members: int) -> nn.Module:
         return AxisDecision(structure, n_features, slope=self.slope, members=members)
@@ -33,6 +36,7 @@ class Soft:
     """Makes `SoftDecision`: a linear filter and a learned inverse temperature for each node."""
 
     sharpness: float = 1.0
+    layers: ClassVar[int] = 1
 
     def __call__(self, structure: Structure, n_features: int, members: int) -> nn.Module:
         return SoftDecision(structure, n_features, sharpness=self.sharpness, members=members)
@@ -53,14 +57,53 @@ class Subspace:
 
 @dataclass(frozen=True)
 class Backbone:
-    """Makes `BackboneDecision` with a network of your own, called with the number of features."""
+    """Makes `BackboneDecision` with a network of your own, from (batch, features) to (batch, width).
 
-    make: Callable[[int], nn.Module]
-    width: int
+    `make` is a module, which is copied for every fit, or a function of the number of features that makes one. The
+    width is found by trying; a given one is checked.
+    """
+
+    make: Callable[[int], nn.Module] | nn.Module
+    width: int | None = None
     share: float = 1.0
 
     def __call__(self, structure: Structure, n_features: int, members: int) -> nn.Module:
-        return BackboneDecision(structure, self.make(n_features), self.width, share=self.share, members=members)
+        network = copy.deepcopy(self.make) if isinstance(self.make, nn.Module) else self.make(n_features)
+        width = width_of(network, n_features)
+        if self.width not in (None, width):
+            raise ValueError(f"width must be what the network gives, {width} numbers, however: width={self.width}")
+        return BackboneDecision(structure, network, width, share=self.share, members=members)
+
+
+def width_of(network: nn.Module, n_features: int) -> int:
+    """How many numbers a network gives for a row, by trying it.
+
+    >>> width_of(nn.Linear(4, 3), 4)
+    3
+    """
+    if not isinstance(network, nn.Module):
+        raise TypeError(f"a backbone must be an nn.Module, however: {type(network).__name__}")
+    modes = [(module, module.training) for module in network.modules()]
+    like = next((value for value in network.parameters() if value.is_floating_point()), torch.empty(0))
+    try:
+        with torch.no_grad():  # not in training, where batch statistics would be learnt from it
+            found = network.eval()(torch.zeros(2, n_features, dtype=like.dtype, device=like.device))
+    except (RuntimeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"a backbone must take rows of {n_features} numbers, (batch, {n_features}), however: {error}"
+        ) from error
+    finally:
+        for module, mode in modes:
+            module.training = mode
+    if not isinstance(found, Tensor) or found.dim() != 2 or len(found) != 2:
+        shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+        raise ValueError(f"a backbone must give (batch, width), however: for 2 rows {shape}; add nn.Flatten()")
+    return int(found.shape[1])
+
+
+def as_factory(decision: Any) -> Any:
+    """What makes the decisions: a module becomes a `Backbone`, a function stays what it is."""
+    return Backbone(decision) if isinstance(decision, nn.Module) else decision
 
 
 @dataclass(frozen=True)
@@ -77,6 +120,7 @@ class Conv:
     shift: int = 0
     flip: bool = False
     share: float = 1.0
+    layers: ClassVar[int] = 8  # six convolutions, a dense layer, and the linear map of a node
 
     def __call__(self, structure: Structure, n_features: int, members: int) -> nn.Module:
         side = round(n_features**0.5)

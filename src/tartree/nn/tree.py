@@ -13,6 +13,7 @@ from tartree import ops
 from tartree.nn.best_leaf import applies, best_leaf, chosen_numbers
 from tartree.nn.branching import Branching
 from tartree.nn.decisions import MLPDecision, UniformDecision
+from tartree.nn.factories import as_factory
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
 from tartree.nn.outputs import Classes, Output
 from tartree.nn.products import affine
@@ -90,7 +91,8 @@ class Tree(nn.Module):
     ) -> Tree:
         """Make a tree from the paper's numbers: H is `decision_layers` and L is `leaf_layers`.
 
-        `decision` and `leaf` replace f and g by your own: functions that make a module.
+        `decision` and `leaf` replace f and g by your own: functions that make a module. A module as `decision`, from
+        (batch, features) to (batch, width), is copied and becomes the network below all nodes; see `Backbone`.
         """
         for name, value, least in [
             ("n_features", n_features, 0),
@@ -110,7 +112,7 @@ class Tree(nn.Module):
                 f"{structure.n_leaves:,}; lower its depth"
             )
         if decision is not None:
-            f = decision(structure, n_features, members)
+            f = as_factory(decision)(structure, n_features, members)
         elif decision_layers == 0 or structure.n_logits == 0:
             f = UniformDecision(structure, members)
         else:

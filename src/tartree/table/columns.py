@@ -252,7 +252,7 @@ def _fit_numeric(
         unit = "date"
     low, high = float(present.min()), float(present.max())
     whole = unit == "number" and bool(np.all(np.rint(present) == present))
-    if plain:
+    if plain and unit == "number":
         median = float(np.sort(present)[(len(present) - 1) // 2])
         above = max(high, float(np.nextafter(low, np.inf)))  # a range, so that a column of one value has its feature
         return Numeric(unit, IDENTITY, median, low, above, whole, gaps=missing is not None)

@@ -47,7 +47,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         How numbers are scaled: to mean 0 and standard deviation 1, or by a rising, piecewise linear map to a standard
         normal distribution. The map goes on linearly for one more range on either side of the values seen, and is
         constant beyond. "plain" takes numbers as they are and gives every column of numbers a feature, also where all
-        values are equal: for images, whose pixels have a place.
+        values are equal: for images, whose pixels have a place. They are kept within a million; dates, durations
+        and times of day, in seconds far beyond that, are standardised.
     n_quantiles : int, default=256
         The most knots of that map.
     max_levels : int, default=32

@@ -159,6 +159,10 @@ def train(
     if best is not None:
         best.restore(tree)
         history.best_epoch = best.epoch.cpu().numpy()
+    for (
+        parameter
+    ) in tree.parameters():  # fused steps do not count as changes, and copies would not know that they are old
+        torch.autograd.graph.increment_version(parameter)
     tree.train(was_training)
     return history
 

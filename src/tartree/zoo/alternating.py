@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from tartree.estimators import TartClassifier
+from tartree.estimators.rows import check_equal_rows, number_of_rows
 from tartree.nn import ConstantLeaf
+from tartree.training import History
 from tartree.zoo.warming import target_of
 
 SMALLEST = 1e-6  # of a leaf's probabilities: what no row has is unlikely, not impossible
 
 
 def fit_alternating(
-    model: TartClassifier, X: Any, y: ArrayLike, *, rounds: int = 10, iterations: int = 20
+    model: TartClassifier,
+    X: Any,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    *,
+    rounds: int = 10,
+    iterations: int = 20,
 ) -> TartClassifier:
     """Fit a classifier with constant leaves as Kontschieder et al.: in turns the decisions and the leaves.
 
@@ -28,6 +39,8 @@ def fit_alternating(
         Not fitted, with constant leaves, such as ``zoo.make("dndf")``. Its epochs are shared out over the rounds; the
         decisions learn by gradient while the leaves stand still.
     X, y : table and labels
+    sample_weight : array of shape (rows,), optional
+        Weights of rows, of decisions and leaves; those of the model's ``class_weight`` come on top.
     rounds : int, default=10
     iterations : int, default=20
         Of the update of the leaves in each round; see `update_leaves`.
@@ -35,47 +48,44 @@ def fit_alternating(
     Returns
     -------
     TartClassifier
-        The same model, fitted. Without this, leaves learn by gradient too, together with the decisions.
+        The same model, fitted; `history_` has the epochs of all rounds. Without this, leaves learn by gradient too,
+        together with the decisions.
     """
     if not isinstance(model, TartClassifier):
         raise TypeError(f"alternating updates are for classes, however: {type(model).__name__}")
-    if rounds < 1:
-        raise ValueError(f"rounds must be at least 1, however: {rounds=}")
-    given = model.get_params()
+    for name, value in (("rounds", rounds), ("iterations", iterations)):
+        _check_count(name, value)
+    given = model.get_params(deep=False)
     recipe = model._recipe()
     each = replace(recipe, epochs=max(1, round(recipe.epochs / rounds)), schedule="constant")
+    told = History()
     try:
+        model.set_params(early_stopping=False, warm_start=False)
+        model._prepare(X, y, sample_weight)
+        with torch.no_grad():
+            _leaf(model).values.zero_()  # even leaves
+        update_leaves(model, X, y, sample_weight, iterations=iterations)
         for number in range(rounds):
             rate = recipe.rate(number / rounds)  # the schedule, round by round
-            model.set_params(
-                recipe=replace(each, learning_rate=rate),
-                epochs=None,
-                learning_rate=None,
-                early_stopping=False,
-                warm_start=number > 0,
-            )
-            if number == 0:
-                _build(model, X, y)
-            model.set_params(warm_start=True)
+            model.set_params(recipe=replace(each, learning_rate=rate), epochs=None, learning_rate=None, warm_start=True)
             _leaf(model).values.requires_grad_(False)
-            model.fit(X, y)
-            update_leaves(model, X, y, iterations=iterations)
+            model.fit(X, y, sample_weight)
+            update_leaves(model, X, y, sample_weight, iterations=iterations)
+            told.epochs += model.history_.epochs
+            told.interrupted = model.history_.interrupted
+            if told.interrupted:
+                break
     finally:
         model.set_params(**given)
         if hasattr(model, "tree_"):
-            _leaf(model).values.requires_grad_(True)
+            model.history_ = told
+            model.tree_.leaf.requires_grad_(True)
     return model
 
 
-def _build(model: TartClassifier, X: Any, y: ArrayLike) -> None:
-    """A model with its first weights, and even leaves."""
-    recipe = model._recipe()
-    model.set_params(recipe=replace(recipe, epochs=1, learning_rate=1e-30, decision_decay=0.0, leaf_decay=0.0))
-    model.fit(X, y)
-    model.set_params(recipe=recipe)
-    with torch.no_grad():
-        _leaf(model).values.zero_()
-    update_leaves(model, X, y)
+def _check_count(name: str, value: Any) -> None:
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be an integer of at least 1, however: {name}={value!r}")
 
 
 def _leaf(model: TartClassifier) -> ConstantLeaf:
@@ -86,11 +96,14 @@ def _leaf(model: TartClassifier) -> ConstantLeaf:
 
 
 @torch.no_grad()
-def update_leaves(model: TartClassifier, X: Any, y: ArrayLike, *, iterations: int = 20) -> TartClassifier:
+def update_leaves(
+    model: TartClassifier, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, iterations: int = 20
+) -> TartClassifier:
     """Set constant leaves to what maximises the likelihood of the mixture, given the decisions.
 
     Each iteration shares a row out over the leaves by what each contributes to the probability of its class, and makes
-    a leaf's probabilities the shares of the classes that it got; the likelihood never falls.
+    a leaf's probabilities the shares of the classes that it got; the likelihood never falls. Rows count by
+    `sample_weight` and by the model's ``class_weight``.
 
     Examples
     --------
@@ -101,12 +114,23 @@ def update_leaves(model: TartClassifier, X: Any, y: ArrayLike, *, iterations: in
     >>> zoo.update_leaves(model, X, y).predict_proba(X[:1]).round(3)
     array([[0.333, 0.333, 0.333]])
     """
+    if not isinstance(model, TartClassifier):
+        raise TypeError(f"leaves that count are those of classes, however: {type(model).__name__}")
     check_is_fitted(model, "tree_")
+    _check_count("iterations", iterations)
     leaf = _leaf(model)
     tree, device = model.tree_.eval(), leaf.values.device
     target = target_of(model, y).to(device)
+    n_rows = number_of_rows(X)
+    check_equal_rows(n_rows, len(target))
+    weight = model._sample_weight(sample_weight, n_rows)
+    if model.class_weight is not None:
+        by_class = compute_sample_weight(model.class_weight, np.asarray(y))
+        weight = by_class if weight is None else by_class * weight
     arrivals = torch.cat([tree(part.to(device, leaf.values.dtype)).arrival for part in model._chunks(X)], dim=1)
     indicators = torch.nn.functional.one_hot(target, len(model.classes_)).to(arrivals)  # (batch, classes)
+    if weight is not None:
+        indicators = indicators * torch.from_numpy(weight).to(indicators).unsqueeze(1)
     probabilities = torch.softmax(leaf.values, -1)  # (members, leaves, classes)
     for _ in range(iterations):
         probabilities = _reckon(probabilities, arrivals, indicators, target)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
 
 from tartree.nn.splits import ZERO
 from tartree.zoo.from_sklearn import Imported, imported, names_of, refuse
@@ -61,21 +60,48 @@ def read_xgboost(fitted: Any) -> Imported:
     weights = np.asarray(gradient_booster["weight_drop"] if dart else np.ones(len(trees)), dtype=np.float64)
     splits = [_xgboost_tree(tree, what) for tree in trees]
     link, start = XGBOOST[objective]
-    n_outputs = max(1, int(learner["learner_model_param"]["num_class"]))
-    n_outputs = max(n_outputs, int(learner["learner_model_param"].get("num_target", 1)))
+    n_targets = int(learner["learner_model_param"].get("num_target", 1))
+    n_outputs = max(1, int(learner["learner_model_param"]["num_class"]), n_targets)
+    classes = _classes(fitted, link, n_outputs, what)
+    if classes is not None and n_targets > 1:
+        refuse(what, f"it tells {n_targets} labels of each row; fit one model a label")
+    if classes is not None and link == "expit":
+        link = "two classes"
     base = _base_score(learner["learner_model_param"]["base_score"], start, n_outputs)
-    total = Sum(base, weights[: len(splits)], columns=columns[: len(splits)], link=link)
+    total = Sum(
+        base,
+        weights[: len(splits)],
+        columns=columns[: len(splits)],
+        link=link,
+        single=True,
+        decides="probabilities",
+    )
     missing = getattr(fitted, "missing", None)
     if missing is not None and np.isnan(missing):
         missing = None
     names = names_of(fitted) if not is_booster else _booster_names(booster.feature_names)
     encoder = PlainEncoder(
-        int(learner["learner_model_param"]["num_feature"]), names, single=True, missing=missing, dense=True
+        int(learner["learner_model_param"]["num_feature"]),
+        names,
+        single=True,
+        missing=missing,
+        dense=True,
+        spelling="text",
     )
-    classes: NDArray[Any] | None = None
-    if link in ("two classes", "softmax"):
-        classes = np.asarray(fitted.classes_) if hasattr(fitted, "classes_") else np.arange(max(2, n_outputs))
     return imported(splits, encoder, total, classes)
+
+
+def _classes(fitted: Any, link: str, n_outputs: int, what: str) -> NDArray[Any] | None:
+    """The classes, where the source has some or its objective is one for classes."""
+    for_classes = link in ("two classes", "softmax", "one against all")
+    if not hasattr(fitted, "classes_"):
+        return np.arange(max(2, n_outputs)) if for_classes else None
+    classes = np.asarray(fitted.classes_)
+    if not for_classes and link not in ("expit", "log1p exp"):
+        refuse(what, "it is a classifier with an objective for values")
+    if len(classes) != max(2, n_outputs):
+        refuse(what, f"it was fitted to {len(classes)} classes, and has trees for {max(2, n_outputs)}")
+    return classes
 
 
 def _iterations(fitted: Any, booster: Any) -> int | None:
@@ -86,7 +112,8 @@ def _iterations(fitted: Any, booster: Any) -> int | None:
 
 def _base_score(text: str, start: str, n_outputs: int) -> Floats:
     found = np.atleast_1d(np.asarray(json.loads(text.lower()), dtype=np.float64))
-    raw: Floats = {"identity": lambda v: v, "logit": logit, "log": np.log}[start](found)
+    own = found.astype(np.float32)  # as the source computes with it
+    raw = (-np.log(1 / own - 1) if start == "logit" else np.log(own) if start == "log" else own).astype(np.float64)
     return np.broadcast_to(raw, (n_outputs,)).copy() if len(raw) == 1 else raw
 
 
@@ -127,6 +154,9 @@ def read_lightgbm(fitted: Any) -> Imported:
     link = LIGHTGBM[objective]
     if objective.startswith("regression") and "sqrt" in settings:
         link = "signed square"
+    classes = _classes(fitted, link, n_outputs, what)
+    if classes is not None and link in ("expit", "log1p exp"):
+        link = {"expit": "two classes", "log1p exp": "two classes by rate"}[link]
     total = Sum(
         np.zeros(n_outputs),
         np.ones(len(splits)),
@@ -134,16 +164,15 @@ def read_lightgbm(fitted: Any) -> Imported:
         average=len(splits) // n_outputs if model.get("average_output") else 1,
         link=link,
         scale=float(options.get("sigmoid", 1.0)),
+        decides="probabilities",
     )
     given = model["feature_names"]
     made_up = [f"Column_{i}" for i in range(len(given))]  # where the table had no names
     names = None if given == made_up else np.asarray(given, dtype=object)
     if model.get("pandas_categorical"):
         refuse(what, "it was fitted with columns of pandas categories; give their codes, with categorical_feature")
-    classes: NDArray[Any] | None = None
-    if link in ("two classes", "softmax", "one against all"):
-        classes = np.asarray(fitted.classes_) if hasattr(fitted, "classes_") else np.arange(max(2, n_outputs))
-    return imported(splits, PlainEncoder(int(model["max_feature_idx"]) + 1, names, zero=ZERO), total, classes)
+    encoder = PlainEncoder(int(model["max_feature_idx"]) + 1, names, zero=ZERO, spelling="underscores")
+    return imported(splits, encoder, total, classes)
 
 
 def _lightgbm_tree(root: dict[str, Any], what: str) -> SplitTree:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,6 +14,8 @@ from tartree.zoo.imported import ImportedClassifier, ImportedModel, ImportedRegr
 from tartree.zoo.splits import Floats, SplitTree
 
 Imported = ImportedClassifier | ImportedRegressor
+#: What a node of scikit-learn knows of its training rows.
+STATISTICS = ("impurity", "n_node_samples", "weighted_n_node_samples")
 
 
 def from_sklearn(fitted: Any) -> Imported:
@@ -21,8 +24,9 @@ def from_sklearn(fitted: Any) -> Imported:
     Parameters
     ----------
     fitted : estimator
-        Of scikit-learn: a decision tree, extra tree, random forest, extra trees, gradient boosting or histogram
-        gradient boosting; of XGBoost and LightGBM: their scikit-learn estimators, or a booster.
+        Of scikit-learn: a decision tree, extra tree, random forest, extra trees, gradient boosting, histogram
+        gradient boosting, or an AdaBoost classifier of decision trees; of XGBoost and LightGBM: their scikit-learn
+        estimators, or a booster.
 
     Returns
     -------
@@ -57,8 +61,9 @@ def from_sklearn(fitted: Any) -> Imported:
 
             return boosters.read_xgboost(fitted) if room == "xgboost" else boosters.read_lightgbm(fitted)
     raise TypeError(
-        f"from_sklearn takes fitted trees and ensembles ({', '.join(READERS)}, and those of XGBoost and LightGBM), "
-        f"however: {type(fitted).__name__}"
+        "from_sklearn takes fitted trees and ensembles (DecisionTree, ExtraTree, RandomForest, ExtraTrees, "
+        "GradientBoosting and HistGradientBoosting of scikit-learn, for classes and values, AdaBoostClassifier, and "
+        f"those of XGBoost and LightGBM), however: {type(fitted).__name__}"
     )
 
 
@@ -87,7 +92,13 @@ def read_tree(tree: Any, *, classes: bool) -> SplitTree:
         value = value / np.where((total := value.sum(axis=1, keepdims=True)) == 0, 1.0, total)
     gap_left = getattr(tree, "missing_go_to_left", None)
     return SplitTree.make(
-        tree.children_left, tree.children_right, tree.feature, tree.threshold, value, gap_left=gap_left
+        tree.children_left,
+        tree.children_right,
+        tree.feature,
+        tree.threshold,
+        value,
+        gap_left=gap_left,
+        statistics={name: np.asarray(getattr(tree, name)) for name in STATISTICS},
     )
 
 
@@ -105,7 +116,7 @@ def _read_forest(fitted: Any, estimators: list[Any]) -> Imported:
     base = np.zeros(splits[0].value.shape[1])
     # A single tree divides by nothing, a forest by the number of its trees.
     total = Sum(base, np.ones(len(splits)), average=len(splits))
-    encoder = PlainEncoder(fitted.n_features_in_, names_of(fitted), single=True)
+    encoder = PlainEncoder(fitted.n_features_in_, names_of(fitted), single=True, infinite=False)
     return imported(splits, encoder, total, classes)
 
 
@@ -127,11 +138,39 @@ def _read_gradient_boosting(fitted: Any) -> Imported:
         link=link,
         scale=scale,
     )
-    encoder = PlainEncoder(fitted.n_features_in_, names_of(fitted), single=True, gaps=False)
+    encoder = PlainEncoder(fitted.n_features_in_, names_of(fitted), single=True, gaps=False, infinite=False)
     model = imported(splits, encoder, total, classes)
     if isinstance(model, ImportedClassifier):
         model._tie_first = False
     return model
+
+
+def _read_ada_boost(fitted: Any) -> Imported:
+    what, classes = type(fitted).__name__, fitted.classes_
+    if len(classes) < 2:
+        refuse(what, "it was fitted to a single class")
+    splits = []
+    for one in fitted.estimators_:
+        if not any(owner.__name__ == "BaseDecisionTree" for owner in type(one).__mro__):
+            refuse(what, f"it boosts {type(one).__name__}; decision trees can be imported")
+        own = read_tree(one.tree_, classes=True)
+        said = np.searchsorted(classes, one.classes_)[own.value.argmax(axis=1)]
+        votes = np.where(np.eye(len(classes), dtype=bool)[said], 1.0, -1 / (len(classes) - 1))
+        splits.append(replace(own, value=votes))
+    weights = np.asarray(fitted.estimator_weights_[: len(splits)], dtype=np.float64)
+    total = Sum(
+        np.zeros(len(classes)),
+        weights,
+        average=float(fitted.estimator_weights_.sum()),
+        link="softmax",
+        scale=1 / (len(classes) - 1),
+    )
+    encoder = PlainEncoder(fitted.n_features_in_, names_of(fitted), single=True, gaps=False, infinite=False)
+    return imported(splits, encoder, total, classes)
+
+
+def _refuse_ada_boost(fitted: Any) -> Imported:
+    refuse(type(fitted).__name__, "it gives the weighted median of its trees, which is no sum of them")
 
 
 def _read_histogram(fitted: Any) -> Imported:
@@ -209,4 +248,6 @@ READERS: dict[str, Callable[[Any], Imported]] = {
     "ForestRegressor": _read_many,
     "BaseGradientBoosting": _read_gradient_boosting,
     "BaseHistGradientBoosting": _read_histogram,
+    "AdaBoostClassifier": _read_ada_boost,
+    "AdaBoostRegressor": _refuse_ada_boost,
 }

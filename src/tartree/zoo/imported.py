@@ -8,10 +8,11 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
 
 from tartree.nn import Selection, Tree
 from tartree.structure import Structure
@@ -38,6 +39,8 @@ class PlainEncoder:
     missing: float | None = None  # a number that stands for a gap
     zero: float = 0.0  # numbers up to this size are read as zero
     dense: bool = False  # whether the source reads the zeros of a sparse matrix as gaps
+    infinite: bool = True  # whether the source takes infinities
+    spelling: str = ""  # of names that the source changed: "text", "underscores" for text without spaces
     categories: dict[int, list[Any]] = field(default_factory=dict)  # levels of columns that come as levels
     ranges: tuple[tuple[float, float], ...] = ()  # of the thresholds of each column
 
@@ -79,7 +82,7 @@ class PlainEncoder:
                 f"X has {table.n_columns} features, but the imported model is expecting {self.n_features_in_} "
                 "features as input."
             )
-        if self.names is not None and table.names is not None and list(self.names) != list(table.names):
+        if self.names is not None and table.names is not None and list(self.names) != self._spelled(table.names):
             raise ValueError(
                 "The feature names should match those that were passed during fit, however: "
                 f"{list(table.names)[:5]} instead of {self.names[:5].tolist()}"
@@ -104,10 +107,37 @@ class PlainEncoder:
         if self.single:
             with np.errstate(over="ignore"):
                 values = values.astype(np.float32).astype(np.float64)
+        if not self.infinite and np.isinf(values).any():
+            row, column = np.argwhere(np.isinf(values))[0].tolist()
+            raise ValueError(
+                "Input X contains infinity or a value too large for the imported model's precision, however: "
+                f"{table.label(column)} has one in row {row}"
+            )
         values[np.abs(values) <= self.zero] = 0.0
         # The source sends infinities where it sends the largest numbers; a tree of ours wants finite ones.
         values = np.nan_to_num(np.where(gaps, 0.0, values), nan=0.0, posinf=LARGEST, neginf=-LARGEST)
         return values, gaps if self.gaps else None
+
+    def _spelled(self, names: Sequence[Any]) -> list[Any]:
+        """Names of a table as the source would keep them."""
+        texts = [str(name) for name in names] if self.spelling else list(names)
+        return [text.replace(" ", "_") for text in texts] if self.spelling == "underscores" else texts
+
+    def inverse_transform(self, encoded: ArrayLike) -> dict[str, NDArray[Any]]:
+        """Columns by name from what `transform` gives; a gap is NaN, a level is itself."""
+        numbers = np.asarray(encoded, dtype=np.float64)
+        found: dict[str, NDArray[Any]] = {}
+        for index, feature in enumerate(self.features_[: self.n_features_in_]):
+            values = numbers[:, index].copy()
+            if self.gaps:
+                values[numbers[:, self.n_features_in_ + index] > 0.5] = np.nan
+            if index in self.categories:
+                levels = self.categories[index]
+                known = [None if value != value else levels[int(value)] for value in values.tolist()]
+                found[feature.name] = np.array(known, dtype=object)
+            else:
+                found[feature.name] = values
+        return found
 
     def transform(self, X: Any) -> Floats:
         """What the trees take: (rows, columns), or (rows, 2 columns) with marks of gaps."""
@@ -125,36 +155,53 @@ class Sum:
     weights : array of shape (trees,)
     columns : array of int of shape (trees,), optional
         The output that each tree adds to; by default each tree gives all of them.
-    average : int
+    average : float
         What the sum is divided by; 1 for a sum.
     link : str
         A name of `LINKS`.
     scale : float
         Multiplies what goes into the link.
+    single : bool
+        Whether the source adds and links in single precision.
+    decides : {"raw", "probabilities"}
+        What the source takes the class from; rounding makes ties of probabilities that are none of raw values.
     """
 
     base: Floats
     weights: Floats
     columns: Integers | None = None
-    average: int = 1
+    average: float = 1
     link: str = "identity"
     scale: float = 1.0
+    single: bool = False
+    decides: str = "raw"
 
 
 def _two(p: Floats) -> Floats:
     return np.concatenate([1 - p, p], axis=1)
 
 
+def _expit(raw: Floats) -> Floats:
+    """The logistic function; in single precision by the formula of XGBoost, so that ties are its own."""
+    if raw.dtype != np.float32:
+        linked: Floats = expit(raw)
+        return linked
+    one = np.float32(1)
+    single: Floats = (one / (np.exp(np.minimum(-raw, np.float32(88.7))) + one)).astype(raw.dtype)
+    return single
+
+
 #: From summed raw values, (rows, outputs), to values, or to probabilities of classes.
 LINKS: dict[str, Callable[[Floats], Floats]] = {
     "identity": lambda raw: raw,
     "exp": np.exp,
-    "expit": expit,
+    "expit": _expit,
     "signed square": lambda raw: np.sign(raw) * np.square(raw),
     "log1p exp": lambda raw: np.log1p(np.exp(raw)),
-    "two classes": lambda raw: _two(expit(raw)),
+    "two classes": lambda raw: _two(_expit(raw)),
+    "two classes by rate": lambda raw: _two(np.log1p(np.exp(raw))),
     "softmax": lambda raw: softmax(raw, axis=1),
-    "one against all": expit,  # which do not sum to 1
+    "one against all": _expit,  # which do not sum to 1
 }
 
 
@@ -194,25 +241,32 @@ class ImportedModel(BaseEstimator):  # type: ignore[misc]
 
     def _raw(self, X: Any) -> Floats:
         """Summed values of the trees, (rows, outputs)."""
+        check_is_fitted(self)
         values, gaps = self.encoder_.read(X)
         total = self.sum_
-        raw = np.tile(total.base, (len(values), 1))
+        kind = np.float32 if total.single else np.float64
+        weights = total.weights.astype(kind)
+        raw: Floats = np.tile(total.base, (len(values), 1)).astype(kind)
         for start in range(0, len(values), CHUNK_ROWS):
             part = slice(start, start + CHUNK_ROWS)
             for place, tree in enumerate(self.splits_):
-                own = tree.value[tree.route(values[part], None if gaps is None else gaps[part])]
+                leaf = tree.route(values[part], None if gaps is None else gaps[part])
+                own = tree.value[leaf].astype(kind, copy=False)
                 # In the order of the source, one tree after the other: sums come out equal, and so do ties.
                 if total.columns is None:
-                    raw[part] += total.weights[place] * own
+                    raw[part] += weights[place] * own
                 else:
-                    raw[part, total.columns[place]] += total.weights[place] * own[:, 0]
+                    raw[part, total.columns[place]] += weights[place] * own[:, 0]
         return raw / total.average if total.average != 1 else raw
 
     def _linked(self, raw: Floats) -> Floats:
-        return LINKS[self.sum_.link](raw * self.sum_.scale)
+        total = self.sum_
+        own: Any = raw.astype(np.float32) if total.single else raw
+        return LINKS[total.link](own * total.scale if total.scale != 1 else own).astype(np.float64, copy=False)
 
     def apply(self, X: Any) -> Integers:
         """The leaf of each row: (rows,), or (rows, trees) for an ensemble, numbered as in the source."""
+        check_is_fitted(self)
         values, gaps = self.encoder_.read(X)
         leaves = np.stack([tree.source[tree.route(values, gaps)] for tree in self.splits_], axis=1)
         return leaves[:, 0] if len(self.splits_) == 1 else leaves
@@ -240,6 +294,44 @@ class ImportedModel(BaseEstimator):  # type: ignore[misc]
         from tartree.zoo.joining import join
 
         return self.trees_[0] if len(self.trees_) == 1 else join(self.trees_)
+
+    def one_tree(self, place: int) -> ImportedModel:
+        """A tree of an ensemble for itself, which can be explained.
+
+        Of a forest of classes it is a classifier; of a boosted ensemble a regressor, which gives what the tree adds to
+        the raw value.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.ensemble import RandomForestClassifier
+        >>> from tartree import explain, zoo
+        >>> X, y = load_iris(return_X_y=True)
+        >>> forest = zoo.from_sklearn(RandomForestClassifier(5, max_depth=1, random_state=0).fit(X, y))
+        >>> explain.export_text(forest.one_tree(0)).splitlines()[0]
+        '|--- x3 <= 0.75'
+        """
+        check_is_fitted(self)
+        if not 0 <= place < len(self.splits_):
+            raise ValueError(f"place must be from 0 to {len(self.splits_) - 1}, however: {place=}")
+        total, own = self.sum_, self.splits_[place]
+        forest = isinstance(self, ImportedClassifier) and total.link == "identity"
+        made: ImportedModel = ImportedClassifier() if forest else ImportedRegressor()
+        if not forest and total.weights[place] != 1:
+            own = replace(own, value=total.weights[place] * own.value)
+        made._set([own], self.encoder_, Sum(np.zeros(own.value.shape[1]), np.ones(1)))
+        if isinstance(self, ImportedClassifier) and isinstance(made, ImportedClassifier):
+            made.classes_ = self.classes_
+        return made
+
+    def _check_explainable(self) -> None:
+        """Raise unless the model is one tree and nothing more."""
+        total = self.sum_
+        if len(self.splits_) > 1 or total.link != "identity" or total.base.any():
+            raise ValueError(
+                f"explanations are of one tree, however: the imported model adds up {len(self.splits_)}; explain one "
+                "of its trees: model.one_tree(0)"
+            )
 
     @property
     def selection(self) -> Selection:
@@ -290,10 +382,17 @@ class ImportedClassifier(ClassifierMixin, ImportedModel):  # type: ignore[misc]
         """Probability of each class, (rows, classes)."""
         return self._linked(self._raw(X))
 
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of `predict_proba`; minus infinity where a class is impossible."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row, (rows,)."""
         raw = self._raw(X)
-        if raw.shape[1] == 1:
+        if self.sum_.decides == "probabilities":
+            code = self._linked(raw).argmax(axis=1)
+        elif self.sum_.link.startswith("two classes"):  # one margin; a sole class has one column too
             code = (raw[:, 0] > 0 if self._tie_first else raw[:, 0] >= 0).astype(np.int64)
         else:
             code = raw.argmax(axis=1)

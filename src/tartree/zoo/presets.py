@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -43,7 +44,7 @@ class Preset:
 
 
 def _logistic_regression(C: float = 1.0) -> Parameters:
-    if not 0 < C < float("inf"):
+    if not isinstance(C, numbers.Real) or isinstance(C, bool) or not 0 < C < float("inf"):
         raise ValueError(f"C, the inverse of the penalty, must be a positive number, however: {C=}")
     recipe = Recipe(optimizer="lbfgs", epochs=1000, decision_decay=0.0, leaf_decay=1 / C, jitter=0.0)
     return {"depth": 0, "leaf_layers": 1, "recipe": recipe, "early_stopping": False}
@@ -89,7 +90,6 @@ PRESETS = {
             "leaf_layers": 0,
             "selection": "multi",
             "members": 10,
-            "decision_layers": 2,
             "decision": Subspace(share=0.5, layers=2, hidden=16),
             "recipe": Recipe(learning_rate=0.01, decision_decay=0.3, leaf_decay=0.01, jitter=0.0, loss="mixture"),
             "early_stopping": False,
@@ -98,14 +98,13 @@ PRESETS = {
         leaf="constant",
     ),
     "dndf": Preset(
-        "a forest above one convolutional network: images",
+        "a forest above one convolutional network: thousands of images; small tables need more epochs",
         "Kontschieder et al. 2015",
         {
             "depth": 5,
             "leaf_layers": 0,
             "selection": "multi",
             "members": 5,
-            "decision_layers": 7,
             "decision": Conv(),
             "numeric": "plain",
             "recipe": Recipe(
@@ -139,7 +138,7 @@ PRESETS = {
         task="regression",
     ),
     "lr": Preset(
-        "logistic regression, to the optimum",
+        "logistic regression, to the optimum, of standardised columns",
         "Cox 1958",
         _logistic_regression,
         decision="none",
@@ -253,6 +252,16 @@ def make(name: str, *, task: Task | None = None, **parameters: Any) -> TartClass
     return estimator(**settings)
 
 
+def _decision_layers(model: TartClassifier | TartRegressor) -> int | str:
+    """H: of the parameters, or of the record that makes the decisions."""
+    if model.decision is None:
+        return int(model.decision_layers)
+    if isinstance(model.decision, Layered):  # a node of layer d has d + 1 convolutions below its linear map
+        return f"2 to {model.depth + 1}" if model.depth > 1 else 2
+    layers: int | str = getattr(model.decision, "layers", "own")
+    return layers
+
+
 def table() -> list[dict[str, Any]]:
     """One record a model: name, f, g, W, S, D, H, L, selection, purpose and source.
 
@@ -274,7 +283,7 @@ def table() -> list[dict[str, Any]]:
                 "W": window,
                 "S": window and (model.stride or window),
                 "D": model.depth,
-                "H": model.decision_layers if model.depth else None,
+                "H": _decision_layers(model) if model.depth else None,
                 "L": model.leaf_layers,
                 "members": model.members,
                 "selection": model.selection if model.depth else None,

@@ -37,6 +37,8 @@ class SplitTree:
         For nodes that split levels, those that go left.
     source : array of int of shape (nodes,)
         The number of each node where it comes from.
+    statistics : dict of str to array of shape (nodes of the source, ...)
+        What the source knows of all its nodes, in its own order; for `to_sklearn`.
     """
 
     left: Integers
@@ -48,6 +50,7 @@ class SplitTree:
     zero_is_gap: Booleans
     levels: dict[int, Integers] = field(default_factory=dict)
     source: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    statistics: dict[str, NDArray[np.generic]] = field(default_factory=dict)
 
     @classmethod
     def make(
@@ -61,6 +64,7 @@ class SplitTree:
         gap_left: NDArray[np.generic] | None = None,
         zero_is_gap: NDArray[np.generic] | None = None,
         levels: dict[int, Integers] | None = None,
+        statistics: dict[str, NDArray[np.generic]] | None = None,
     ) -> SplitTree:
         """Nodes that the root reaches, layer by layer; a tree may hold others, that were pruned."""
         left, right = left.astype(np.int64), right.astype(np.int64)
@@ -82,6 +86,7 @@ class SplitTree:
             zero_is_gap=_flags(zero_is_gap, source),
             levels={int(number[node]): own for node, own in (levels or {}).items() if number[node] >= 0},
             source=source,
+            statistics=statistics or {},
         )
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,6 +19,7 @@ from tartree.estimators import TartClassifier, TartRegressor
 from tartree.nn import AxisDecision, ConstantLeaf
 from tartree.structure import Structure
 from tartree.table import TableEncoder
+from tartree.zoo.from_sklearn import STATISTICS
 from tartree.zoo.imported import ImportedModel
 from tartree.zoo.splits import Booleans, Floats, Integers, SplitTree
 
@@ -33,8 +35,9 @@ def to_sklearn(model: Any) -> DecisionTreeClassifier | DecisionTreeRegressor:
     Returns
     -------
     DecisionTreeClassifier or DecisionTreeRegressor
-        Of columns of numbers and booleans, with or without gaps. Its nodes know nothing of training rows: impurities
-        are 0, and every node counts one row.
+        Of columns of numbers and booleans, with or without gaps. A tree that came from scikit-learn has its nodes in
+        the order of its source, with their impurities and counts. Nodes of a trained tree are numbered layer by layer
+        and know nothing of training rows: impurities are 0, and every node counts one row.
 
     Notes
     -----
@@ -73,8 +76,24 @@ def _imported(model: ImportedModel) -> SplitTree:
     if total.link != "identity" or not model.encoder_.single or model.encoder_.missing is not None:
         _refuse("its source compares or adds in another way than scikit-learn's trees")
     tree = model.splits_[0]
-    value = total.base + total.weights[0] * tree.value
-    return SplitTree(tree.left, tree.right, tree.feature, tree.threshold, value, tree.gap_left, tree.zero_is_gap)
+    tree = replace(tree, value=total.base + total.weights[0] * tree.value)
+    if len(tree.source) != len(tree.statistics.get("impurity", ())):  # pruned nodes have left gaps in the numbers
+        return replace(tree, statistics={})
+    place = np.argsort(tree.source)  # of each node of the source
+
+    def child(nodes: Integers) -> Integers:
+        return np.where(nodes >= 0, tree.source[nodes], -1)[place]
+
+    return SplitTree(
+        child(tree.left),
+        child(tree.right),
+        tree.feature[place],
+        tree.threshold[place],
+        tree.value[place],
+        tree.gap_left[place],
+        tree.zero_is_gap[place],
+        statistics=tree.statistics,
+    )
 
 
 def _trained(model: TartClassifier | TartRegressor) -> SplitTree:
@@ -191,6 +210,9 @@ def _fill(tree: SplitTree, model: Any) -> DecisionTreeClassifier | DecisionTreeR
     nodes["threshold"] = np.where(inner, tree.threshold, -2.0)
     nodes["missing_go_to_left"] = tree.gap_left
     nodes["n_node_samples"], nodes["weighted_n_node_samples"] = 1, 1.0
+    for name in STATISTICS:
+        if name in tree.statistics:
+            nodes[name] = tree.statistics[name]
     if classes is not None:
         made = DecisionTreeClassifier()
         made.classes_, made.n_classes_, made.n_outputs_ = classes, len(classes), 1

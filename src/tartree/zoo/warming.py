@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +9,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import column_or_1d
 
 from tartree import losses
 from tartree.estimators import TartClassifier, TartRegressor
 from tartree.estimators.base import TREE_SETTINGS
-from tartree.estimators.rows import number_of_rows
+from tartree.estimators.rows import check_equal_rows, number_of_rows
 from tartree.nn import MLPDecision, MLPLeaf, Tree
 from tartree.table import TableEncoder
 from tartree.training import Recipe, train
@@ -38,6 +38,7 @@ def warm_start(
     y: ArrayLike,
     *,
     temperature: float | None = None,
+    sample_weight: ArrayLike | None = None,
     recipe: Recipe = RECIPE,
     random_state: Any = None,
     **parameters: Any,
@@ -53,18 +54,27 @@ def warm_start(
     temperature : float, optional
         Of the sigmoids at the start, in standard deviations of a feature. By default it is fitted: that of
         `TEMPERATURES` with the best likelihood in a cross-validation of trees that are grown as the source was.
+    sample_weight : array of shape (rows,), optional
+        Weights of rows, in the leaves at the start and in training; give those that the tree was fitted with.
     recipe : Recipe, optional
         How it is trained.
     random_state : int, RandomState or None
     **parameters
         Of `TartClassifier` or `TartRegressor`, such as ``selection`` or ``device``; those of the structure come from
-        the tree.
+        the tree, and so does ``class_weight`` where it is not given. ``early_stopping=True`` holds rows out;
+        "auto" never does, since the tree has seen all of them.
 
     Returns
     -------
     TartClassifier or TartRegressor
         Fitted, with the structure of the tree, linear decisions that began with one feature, and linear leaves.
-        `temperature_` is the temperature that was used.
+        `temperature_` is the temperature that was used. It cannot be fitted anew, since its parameters do not tell its
+        structure; with ``warm_start=True`` training goes on.
+
+    Notes
+    -----
+    Leaves begin with what they count of X and y, by weight; so a tree that was pruned, fitted to other rows or grown
+    for medians begins with other leaves than its own.
 
     Examples
     --------
@@ -77,16 +87,26 @@ def warm_start(
     >>> bool(model.structure_.n_leaves == cart.get_n_leaves())
     True
     """
-    model = soften(source, X, y, temperature=temperature, random_state=random_state, **parameters)
+    model, target, weight = _softened(source, X, y, temperature, sample_weight, random_state, parameters)
+    stopping = parameters.get("early_stopping", "auto")
+    if stopping not in (True, False, "auto"):
+        raise ValueError(
+            f"early_stopping must be True, False or 'auto' for a warm start, however: early_stopping={stopping!r}; a "
+            "refit would begin without the tree"
+        )
+    model.early_stopping = stopping is True
     rng = check_random_state(random_state)
-    target = target_of(model, y)
     device = model._device()
     model.recipe = recipe
+    strata = target.numpy() if isinstance(model, TartClassifier) else None
+    fraction = model._recipe().validation_fraction
+    rows, validation = model._rows(X, target, weight, strata, device, rng, fraction)
     model.history_ = train(
         model.tree_.to(device),
-        model._rows_of(X, model._encoded(X), target, None, None, device),
+        rows,
         model._recipe(),
         generator=torch.Generator().manual_seed(int(rng.randint(np.iinfo(np.int32).max))),
+        validation=validation,
         selection=model.selection,
         callbacks=model._callbacks(),
         verbose=model.verbose,
@@ -101,6 +121,7 @@ def soften(
     y: ArrayLike,
     *,
     temperature: float | None = None,
+    sample_weight: ArrayLike | None = None,
     random_state: Any = None,
     **parameters: Any,
 ) -> Model:
@@ -116,34 +137,59 @@ def soften(
     >>> zoo.soften(cart, X, y, temperature=0.1).score(X, y) > 0.9
     True
     """
+    return _softened(source, X, y, temperature, sample_weight, random_state, parameters)[0]
+
+
+def _softened(
+    source: Any,
+    X: Any,
+    y: ArrayLike,
+    temperature: float | None,
+    sample_weight: ArrayLike | None,
+    random_state: Any,
+    parameters: dict[str, Any],
+) -> tuple[Model, torch.Tensor, Floats | None]:
+    """The softened tree, and the target and the weights of rows as its training takes them."""
     imported = _one_tree(source)
     for name in ("depth", "window", "stride", "decision", "leaf", "decision_layers", "leaf_layers", "members"):
         if name in parameters:
             raise ValueError(f"{name} comes from the tree, however: {name}={parameters[name]!r} is given; leave it out")
-    if temperature is None:
-        temperature = _fitted_temperature(source, X, y, random_state)
-    elif not 0 < temperature < float("inf"):
+    if temperature is not None and not 0 < temperature < float("inf"):
         raise ValueError(f"temperature must be a positive number, however: {temperature=}")
     estimator = TartClassifier if isinstance(imported, ImportedClassifier) else TartRegressor
+    if estimator is TartClassifier and getattr(source, "class_weight", None) is not None:
+        parameters = {"class_weight": source.class_weight, **parameters}
+    if temperature is None:
+        temperature = _fitted_temperature(source, X, y, sample_weight, parameters.get("class_weight"))
     model = estimator(random_state=random_state, **parameters)
-    _prepare(model, X, y)
+    structure, decisions, leaves = imported.splits_[0].layout()
+    # What `fit` learns of a table and its target before it trains, with a single leaf; then the tree itself.
+    model.depth, depth = 0, model.depth
+    target, weight = model._prepare(X, y, sample_weight)
+    model.depth = structure.depth if structure.is_regular else depth
+    _check_classes(imported, model)
+    model.structure_ = structure
+    model._build({name: getattr(model, name) for name in TREE_SETTINGS})
     tree = imported.splits_[0]
     values, gaps = imported.encoder_.read(X)
-    structure, decisions, leaves = tree.layout()
-    model.structure_ = structure
-    model.depth = structure.depth
-    model._build({name: getattr(model, name) for name in TREE_SETTINGS})
     at = np.full(len(tree.left), -1)
     at[leaves] = np.arange(len(leaves))
-    _write_leaves(model, at[tree.route(values, gaps)], target_of(model, y))
+    _write_leaves(model, at[tree.route(values, gaps)], target, weight)
     if isinstance(model.tree_.decision, MLPDecision):
-        weight, bias = _soft_splits(tree, decisions, model.encoder_, temperature)
+        slope, bias = _soft_splits(tree, decisions, model.encoder_, temperature)
         with torch.no_grad():
-            model.tree_.decision.mlp.weights[0].copy_(torch.from_numpy(weight).unsqueeze(0))
+            model.tree_.decision.mlp.weights[0].copy_(torch.from_numpy(slope).unsqueeze(0))
             model.tree_.decision.mlp.biases[0].copy_(torch.from_numpy(bias).unsqueeze(0))
     model.tree_.eval().to(model._device())
     model.temperature_ = temperature
-    return model
+    return model, target, weight
+
+
+def _check_classes(imported: ImportedModel, model: Model) -> None:
+    if isinstance(imported, ImportedClassifier) and isinstance(model, TartClassifier):
+        new = sorted(set(model.classes_.tolist()) - set(imported.classes_.tolist()), key=str)
+        if new:
+            raise ValueError(f"y must have classes of the tree, {imported.classes_.tolist()}, however: {new[0]!r}")
 
 
 def _one_tree(source: Any) -> ImportedModel:
@@ -156,41 +202,38 @@ def _one_tree(source: Any) -> ImportedModel:
     return imported
 
 
-def _prepare(model: Model, X: Any, y: ArrayLike) -> None:
-    """What `fit` learns of a table and its target before it builds a tree."""
-    blank = copy.copy(model)
-    blank.set_params(recipe=Recipe(epochs=1, batch_size=2**31 - 1, jitter=0.0), depth=0, early_stopping=False)
-    blank.callbacks = ()
-    blank.fit(X, y)  # a single leaf: next to nothing, and all checks are made
-    model._set_encoder(blank.encoder_)
-    for name in ("classes_", "target_center_", "target_scale_", "_one_target"):
-        if hasattr(blank, name):
-            setattr(model, name, getattr(blank, name))
-
-
 def target_of(model: Model, y: ArrayLike) -> torch.Tensor:
     """The target as the trees of a fitted model learn it: class numbers, or standardised values."""
     if isinstance(model, TartClassifier):
-        codes = np.searchsorted(model.classes_, np.asarray(y).ravel())
-        return torch.from_numpy(codes.astype(np.int64))
+        labels = column_or_1d(y)
+        known = np.isin(labels, model.classes_)
+        if not known.all():
+            raise ValueError(
+                f"y must have classes that the model knows, {model.classes_.tolist()}, however: "
+                f"{labels[~known].tolist()[0]!r} in row {int(known.argmin())}"
+            )
+        return torch.from_numpy(np.searchsorted(model.classes_, labels).astype(np.int64))
     values = np.asarray(y, dtype=np.float64).reshape(-1, len(model.target_center_))
     return torch.from_numpy((values - model.target_center_) / model.target_scale_).float()
 
 
-def _write_leaves(model: Model, leaf: NDArray[np.intp], target: torch.Tensor) -> None:
+def _write_leaves(model: Model, leaf: NDArray[np.intp], target: torch.Tensor, weight: Floats | None) -> None:
     """Leaves that do not look at the input yet, and say what arrived of the target, with a little of all of it."""
     module = model.tree_.leaf
     assert isinstance(module, MLPLeaf)
     n_leaves, said = model.structure_.n_leaves, target.numpy()
-    arrived = np.bincount(leaf, minlength=n_leaves)[:, None]  # (leaves, 1)
+    # Only what weights say of each other counts; a row of weight 0 is not there.
+    own = np.ones(len(said)) if weight is None else weight / weight[weight > 0].mean()
+    arrived = np.bincount(leaf, own, n_leaves)[:, None]  # (leaves, 1)
 
     def mean(values: Floats) -> Floats:  # of each leaf, drawn to that of all rows; (leaves, numbers)
-        sums = np.stack([np.bincount(leaf, column, n_leaves) for column in values.T], axis=1)
-        shared: Floats = (sums + PRIOR * values.mean(axis=0)) / (arrived + PRIOR)
+        sums = np.stack([np.bincount(leaf, own * column, n_leaves) for column in values.T], axis=1)
+        shared: Floats = (sums + PRIOR * np.average(values, axis=0, weights=own)) / (arrived + PRIOR)
         return shared
 
     if isinstance(model, TartClassifier):
-        numbers = np.log(mean(np.eye(len(model.classes_))[said]))
+        shares = mean(np.eye(len(model.classes_))[said])
+        numbers = np.log(np.maximum(shares, np.finfo(np.float32).tiny))  # a class may weigh nothing
     else:
         center = mean(said.astype(np.float64))
         spread = np.sqrt(np.maximum(mean(np.square(said - center[leaf])), 1e-4))
@@ -226,44 +269,57 @@ def _soft_splits(
     return weight, bias
 
 
-def _fitted_temperature(source: Any, X: Any, y: ArrayLike, random_state: Any) -> float:
-    """The temperature of the best likelihood in folds, with trees grown as the source was."""
+def _fitted_temperature(source: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: Any) -> float:
+    """The temperature of the best likelihood in folds that are always the same, of trees grown as the source was."""
     if isinstance(source, ImportedModel):
         raise ValueError("a temperature must be given for an imported tree, which cannot be grown again, however: None")
     labels = np.asarray(y)
     n_rows = number_of_rows(X)
+    check_equal_rows(n_rows, len(labels))
     n_folds = min(5, n_rows)
     if n_folds < 2:
         return TEMPERATURES[len(TEMPERATURES) // 2]
+    weights = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    check_equal_rows(n_rows, len(weights))
     classes = hasattr(source, "classes_")
     rare = classes and np.unique(labels, return_counts=True)[1].min() < n_folds
     folds = (StratifiedKFold if classes and not rare else KFold)(n_folds, shuffle=True, random_state=0)
+    counted = weights * compute_sample_weight(class_weight, labels) if classes else weights
+    settings = {"class_weight": class_weight} if classes else {}
     cost = np.zeros(len(TEMPERATURES))
     for kept, held in folds.split(np.zeros(n_rows), labels):
-        if classes and len(np.unique(labels[kept])) < 2:
+        own = kept[counted[kept] > 0]
+        if not len(own) or (classes and len(np.unique(labels[own])) < 2):
             continue
-        grown = clone(source).fit(_take(X, kept), labels[kept])
-        first = soften(grown, _take(X, kept), labels[kept], temperature=1.0, device="cpu")
-        known = np.isin(labels[held], first.classes_) if isinstance(first, TartClassifier) else np.ones(len(held), bool)
+        inner = None if sample_weight is None else weights[own]
+        grown = clone(source).fit(_take(X, own), labels[own], sample_weight=inner)
+        first = soften(
+            grown, _take(X, own), labels[own], temperature=1.0, sample_weight=inner, device="cpu", **settings
+        )
+        known = counted[held] > 0
+        if isinstance(first, TartClassifier):
+            known &= np.isin(labels[held], first.classes_)
         if not known.any():
             continue
-        cost += _costs(first, _take(X, held[known]), target_of(first, labels[held[known]])) * known.sum()
+        test = held[known]
+        cost += _costs(first, _take(X, test), target_of(first, labels[test]), counted[test]) * counted[test].sum()
     return TEMPERATURES[int(np.argmin(cost))]
 
 
 @torch.no_grad()
-def _costs(model: Model, X: Any, target: torch.Tensor) -> Floats:
+def _costs(model: Model, X: Any, target: torch.Tensor, weight: Floats) -> Floats:
     """Negative log likelihood of other rows at each temperature; the model has temperature 1."""
     tree: Tree = model.tree_
     x = model._encoded(X)
     logits, numbers = tree.decision(x), tree.leaf(x)
+    own = torch.from_numpy(weight / weight.mean()).float()
     return np.array(
         [
-            float(losses.mixture(tree.checked(logits / temperature, numbers), target, tree.output)[0])
+            float(losses.mixture(tree.checked(logits / temperature, numbers), target, tree.output, own)[0])
             for temperature in TEMPERATURES
         ]
     )
 
 
-def _take(X: Any, rows: Sequence[int] | NDArray[np.intp]) -> Any:
-    return X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
+def _take(X: Any, rows: NDArray[np.intp]) -> Any:
+    return _safe_indexing(X if hasattr(X, "shape") else np.asarray(X), rows)

@@ -3,17 +3,18 @@
 /**
  * Columns from the root on the left to the leaves on the right, for windows that are wide enough.
  *
- * Gives {boxes, width, height}: a Map of nodes to {x, y, width, height}, where x and y are the upper left corner.
+ * Gives {boxes, width, height}: a Map of nodes to {x, y, width, height}, where x and y are the upper left corner. The
+ * height does not depend on `width`.
  */
 export function columnLayout({ shown, open }, width) {
   const nodes = [...shown];
   const depth = Math.max(...nodes.map((node) => node.row));
   const ends = nodes.filter((node) => !open.has(node)).sort((a, b) => a.position - b.position || a.row - b.row);
-  const step = ends.length > 18 ? 35 : ends.length > 8 ? 42 : 56;
-  const boxHeight = ends.length > 18 ? 30 : 36;
-  const heightOf = (node) => (open.has(node) ? Math.max(boxHeight, 46) : boxHeight); // ends stand close to each other
+  const step = ends.length > 18 ? 39 : ends.length > 8 ? 42 : 56;
+  const boxHeight = ends.length > 18 ? 34 : 36; // two lines and a bar, with room for what hangs below the first
+  const heightOf = (node) => (open.has(node) ? Math.max(boxHeight, 48) : boxHeight); // ends stand close to each other
   const boxWidth = depth ? Math.min(190, Math.max(118, (width / (depth + 1)) * 0.76)) : 220;
-  const column = depth ? Math.max(boxWidth + 26, (width - boxWidth - 8) / depth) : 0;
+  const column = depth ? Math.max(boxWidth + 20, (width - boxWidth - 8) / depth) : 0;
   const middle = new Map(ends.map((node, place) => [node, place * step]));
   [...open]
     .sort((a, b) => b.row - a.row)

@@ -142,6 +142,7 @@ def _smaller(estimator: Any, X: Any, y: Any, tree: TreeView, sizes: Sequence[int
         yield plain_model(view(smaller, X, y)) | {
             "certificate": {
                 "measured": found.measured * unit,
+                "sampled": found.sampled * unit,
                 "bound": None if says_nothing else found.bound * unit,
                 "score": None if y is None else float(smaller.score(X, y)),
             }
@@ -158,16 +159,21 @@ def is_shrinkable(estimator: Any) -> bool:
 
 
 def usual_sizes(n_leaves: int) -> list[int]:
-    """Numbers of leaves to simplify to: halves, down to two; one if there are but two.
+    """Numbers of leaves to simplify to: halves, rounded up, down to two; one if there are but two.
 
     Examples
     --------
-    >>> usual_sizes(16), usual_sizes(256), usual_sizes(2), usual_sizes(1)
-    ([8, 4, 2], [32, 16, 8, 4, 2], [1], [])
+    >>> usual_sizes(16), usual_sizes(256), usual_sizes(31)
+    ([8, 4, 2], [32, 16, 8, 4, 2], [16, 8, 4, 2])
+    >>> usual_sizes(3), usual_sizes(2), usual_sizes(1)
+    ([2], [1], [])
     """
     if n_leaves <= 2:
         return list(range(1, n_leaves))
-    halves = [n_leaves >> k for k in range(1, n_leaves.bit_length()) if n_leaves >> k >= 2]
+    halves = []
+    while n_leaves > 2:
+        n_leaves = (n_leaves + 1) // 2
+        halves.append(n_leaves)
     return [size for size in halves if size <= MOST_LEAVES][-MOST_SIZES:]
 
 

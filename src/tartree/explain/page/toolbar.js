@@ -89,7 +89,7 @@ export function certificateParts(report, place) {
     ];
   }
   const own = report.models[place];
-  const { measured, bound, score } = own.certificate;
+  const { measured, sampled, bound, score } = own.certificate;
   const isClassifier = report.task === "classification";
   const several = !isClassifier && report.outputs.length > 1;
   const what = `largest change of any predicted ${isClassifier ? "probability" : "value"}`;
@@ -101,6 +101,7 @@ export function certificateParts(report, place) {
   const tiles = [
     tile("Leaves", `${own.nLeaves} of ${full.nLeaves}`, "refitted to what the whole model predicts"),
     tile("Measured", amount(measured), `${what}${unit}, on the ${countText(report.nRows, "row")}`),
+    tile("Random rows", `up to ${amount(sampled)}`, `${what}${unit}, on random rows within the ranges of the columns`),
     bound === null
       ? tile("Bound", "none", `no bound below 1 could be proven ${range}`)
       : tile("Bound", `≤ ${amount(bound)}`, `${what}${unit}, ${range}`),

@@ -8,7 +8,7 @@ import { makeZoom } from "./zoom.js";
 
 const NARROW = 620; // pixels; below, an outline is easier to read
 const LEGIBLE = 7.5; // pixels of letters; smaller ones are left out
-const TALLEST = 780;
+const TALLEST = 960; // pixels of the window; 32 ends fit in, and are legible
 
 /**
  * A drawing in `container` that tells what the reader does: `onSelect(node)`, `onToggle(node)`.
@@ -33,7 +33,7 @@ export function makeTree(container, { onSelect, onToggle }) {
     const hadFocus = svg.contains(document.activeElement);
     scene = next;
     const width = container.clientWidth;
-    layout = width < NARROW ? outlineLayout(scene.chosen, width) : columnLayout(scene.chosen, width);
+    layout = width < NARROW ? outlineLayout(scene.chosen, width) : fullColumns(scene.chosen, width);
     svg.setAttribute("aria-label", `The tree: ${countText(layout.boxes.size, "node")} shown`);
     svg.classList.toggle("outline", layout.kind === "outline");
     svg.classList.toggle("with-row", Boolean(scene.row));
@@ -126,17 +126,17 @@ export function makeTree(container, { onSelect, onToggle }) {
     if (node.kind === "leaf" && words.length > 1) {
       const share = drawing(
         "text",
-        { class: "card-title", x: 8 + room, y: box.height < 32 ? 12 : 15, "text-anchor": "end" },
+        { class: "card-title", x: 8 + room, y: box.height < 36 ? 13 : 15, "text-anchor": "end" },
         words[1],
       );
       const own = room - textWidth(words[1], 12, 600) - 6;
-      return [line(words[0], box.height < 32 ? 12 : 15, 12, 600, own), share, line(second, box.height - 9, 10, 400)];
+      return [line(words[0], box.height < 36 ? 13 : 15, 12, 600, own), share, line(second, box.height - 9, 10, 400)];
     }
     if (box.height > 40 && words.length > 1) {
-      return [line(words[0], 13, 12, 600), line(words[1], 25, 12, 600), line(second, box.height - 9, 10, 400)];
+      return [line(words[0], 13, 12, 600), line(words[1], 27, 12, 600), line(second, box.height - 9, 10, 400)];
     }
     return [
-      line(words.join(", "), box.height < 32 ? 12 : box.height > 40 ? 18 : 15, 12, 600),
+      line(words.join(", "), box.height < 36 ? 13 : box.height > 40 ? 18 : 15, 12, 600),
       line(second, box.height - 9, 10, 400),
     ];
   }
@@ -210,6 +210,13 @@ export function makeTree(container, { onSelect, onToggle }) {
   }
 
   return { draw, fit: () => fit(), zoomBy: zoom.zoomBy, focus: (node) => elements.get(node)?.focus() };
+}
+
+// Columns that fill the width of the window also where they must be drawn smaller.
+function fullColumns(chosen, width) {
+  const layout = columnLayout(chosen, width);
+  const scale = Math.max(LEGIBLE / 10, Math.min(TALLEST / layout.height, width / layout.width));
+  return scale < 1 ? columnLayout(chosen, width / scale) : layout;
 }
 
 /** Lines of the links below open nodes, as wide as what flows, side by side where they leave and arrive. */

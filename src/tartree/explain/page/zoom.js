@@ -1,6 +1,6 @@
 // Moving and scaling what an svg shows: drag, pinch, Ctrl and the wheel, or the functions for buttons and keys.
 
-const LEAST = 0.15;
+const LEAST = 0.05; // all of 256 leaves
 const MOST = 4;
 
 /** Make `scene`, a group of `svg`, move and scale; `onChange` gets the scale. */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tartree.explain.evaluation import check_count
 from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars, output_colours
 from tartree.explain.plots.painters import name_of
 from tartree.explain.plots.scene import check_member, row_view, tree_view
@@ -55,6 +56,7 @@ def plot_condition(
     -------
     matplotlib Axes
     """
+    check_count("max_terms", max_terms)
     tree = tree_view(source, X)
     check_member(tree, member)
     if not 0 <= node < len(tree.nodes):

@@ -24,6 +24,7 @@ from tartree.explain.plots.style import (
     text_width,
 )
 from tartree.explain.rows import Explanation, RowExplanation, explain_rows
+from tartree.explain.terms import gap_text
 from tartree.explain.terms import number as said
 
 
@@ -112,7 +113,7 @@ def _steps(own: RowExplanation, output: int, max_columns: int) -> tuple[NDArray[
     for k in shown:
         value = own.values[own.columns[k]]
         text = said(float(f"{value:.4g}")) if isinstance(value, float | np.floating) else plain(value)
-        keep = f" = {fit(text, 90, 9)}"
+        keep = f" = {fit(gap_text(text, own.columns[k] in own.gaps), 90, 9)}"
         labels.append(fit(own.columns[k], MOST_NAME, 9, keep=keep))
     parts = every[shown]
     if len(rest):

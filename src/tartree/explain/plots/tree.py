@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from tartree.explain.evaluation import check_count
 from tartree.explain.layout import Layout, Outline, outline, place
 from tartree.explain.plots.canvas import Box, Canvas, key_width
 from tartree.explain.plots.painters import Cards, Flows, Labels, Painter
@@ -65,6 +66,7 @@ def plot_tree(
     -------
     matplotlib Axes
     """
+    check_count("max_terms", max_terms)
     tree = view_with_rows(source, X, y)
     scene = make_scene(tree, member, output, row_view(source, X, row))
     drawn = outline(Structure.from_dict(tree.structure))

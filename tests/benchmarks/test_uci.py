@@ -1,0 +1,261 @@
+"""The study on UCI sets: members are runs, results resume, and the page says what is missing."""
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tartree.datasets import fetch_uci
+from tartree.training import RECIPES, TensorRows, train
+from tests.datasets.conftest import describe, lines, make_tar, table, two_files
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+from uci import command, models, ranks, runner, sets, trees
+from uci.baselines import BASELINES
+from uci.processes import call_in_processes
+from uci.results import Results, machine
+
+
+def blobs(name, n_rows, seed):
+    """One file: two classes that a line tells apart, and four overlapping splits."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 3)).round(6)
+    y = (X[:, 0] + X[:, 1] > 0).astype(int)
+    orders = [rng.permutation(n_rows) for _ in range(4)]
+    parts = [part for order in orders for part in (order[: n_rows * 3 // 4], order[n_rows * 3 // 4 :])]
+    return {
+        f"{name}/{name}.txt": describe(name, [f"{name}_R.dat"], [n_rows], 3, 2),
+        f"{name}/{name}_R.dat": table(X.tolist(), y.tolist()),
+        f"{name}/conxuntos_kfold.dat": lines(*parts),
+        f"{name}/conxuntos.dat": lines(range(4), range(4, 8)),
+    }
+
+
+def forget():
+    sets.load_set.cache_clear()
+    sets.summaries.cache_clear()
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    files = {**blobs("iris", 40, 0), **blobs("wine", 60, 1), **two_files("monks-1")}
+    monkeypatch.setenv("TARTREE_DATA", str(tmp_path / "cache"))
+    fetch_uci(make_tar(tmp_path / "data.tar.gz", files))
+    forget()
+    threads = torch.get_num_threads()
+    yield tmp_path
+    torch.set_num_threads(threads)
+    forget()
+
+
+@pytest.fixture
+def small():
+    return models.TreeModel("small", "small", 2, 1, dropout=0.0)
+
+
+def test_sets_come_in_order_of_size(cache):
+    assert sets.list_sets(["small"]) == ["monks-1", "iris", "wine"]
+    assert sets.list_sets(["large"]) == []
+    with pytest.raises(ValueError, match="however: rose"):
+        sets.list_sets(["small"], ["rose"])
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_run_among_members_learns_what_it_learns_alone(cache, small, members):
+    model = replace(small, members=members)
+    data, recipe = sets.load_set("iris"), replace(RECIPES["paper"], epochs=30)
+    together = trees.build(model, data)
+    start = [p.detach().clone() for p in together.parameters()]
+    trees.fit(together, model, data, recipe)
+    for run in range(4):
+        own = slice(run * members, (run + 1) * members)
+        alone = trees.build(model, replace(data, train=data.train[:1], test=data.test[:1]))
+        with torch.no_grad():
+            for p, first in zip(alone.parameters(), start, strict=True):
+                p.copy_(first[own])
+        rows = TensorRows(data.x[data.train[run]], data.y[data.train[run]])
+        train(alone, rows, recipe, generator=torch.Generator().manual_seed(0))
+        for p, q, first in zip(alone.parameters(), together.parameters(), start, strict=True):
+            torch.testing.assert_close(p, q[own], rtol=1e-3, atol=1e-4)
+            assert not torch.allclose(p, first[own])
+
+
+def test_steps_have_as_many_rows_of_each_member_as_the_recipe_says(cache):
+    recipe = replace(RECIPES["default"], batch_size=30)
+    rows, share = trees.gather(sets.load_set("wine"), sets.load_set("wine").train, 2)
+    assert rows.weight.shape == (8, len(rows))
+    assert torch.equal(rows.weight.sum(1), torch.full((8,), 45.0))
+    scaled = trees.scaled(recipe, share, len(rows), 3)
+    assert scaled.n_batches(len(rows)) == recipe.n_batches(45)
+    assert scaled.noise(3, len(rows)) == pytest.approx(recipe.noise(3, 45))
+    fixed, all_of_them = trees.gather(sets.load_set("monks-1"), sets.load_set("monks-1").train, 1)
+    assert fixed.weight is None
+    assert (len(fixed), all_of_them) == (8, 1.0)
+
+
+def test_scores_are_those_of_predictions_run_by_run(cache, small, monkeypatch):
+    model, data = replace(small, members=3), sets.load_set("wine")
+    tree = trees.build(model, data)
+    monkeypatch.setitem(trees.CHUNK, "cpu", 1000)  # several chunks
+    found = trees.score(tree, model, data, ["multi", "single"])
+    for selection, accuracies in found.items():
+        for run, test in enumerate(data.test):
+            said = tree.predict(data.x[test], selection)[3 * run : 3 * run + 3].mean(0)
+            assert accuracies[run] == pytest.approx((said.argmax(-1) == data.y[test]).double().mean().item())
+
+
+def test_early_stopping_holds_out_rows_of_each_run(cache, small):
+    model, data = replace(small, early_stopping="refit"), sets.load_set("wine")
+    for run in range(4):
+        kept, held = trees._hold_out(data, run, RECIPES["default"])
+        assert torch.equal(torch.cat([kept, held]).sort().values, data.train[run].sort().values)
+    found = trees.run_tree(model, data, ["multi"], replace(RECIPES["default"], epochs=25))
+    assert min(found["multi"]) > 0.6
+
+
+def test_perceptrons_start_as_he_says(cache):
+    tree = trees.build(models.TREES["mlp-4"], sets.load_set("iris"))
+    weight = tree.leaf.mlp.weights[1]
+    assert weight.std().item() == pytest.approx((2 / 100) ** 0.5, rel=0.02)
+    assert all((bias == 0).all() for bias in tree.leaf.mlp.biases)
+
+
+def test_the_paper_has_24_structures_of_19_trainings():
+    assert len(models.STRUCTURES) == 24
+    assert len({one.training for one in models.STRUCTURES}) == 19
+    assert all(None not in one.published for one in models.STRUCTURES)
+    assert [models.TREES[models.ALIASES[name]].structure.n_leaves for name in "ABC"] == [64, 4, 15]
+
+
+def test_a_run_resumes_and_records_failures(cache, monkeypatch, capsys):
+    out = cache / "out"
+    arguments = [
+        "--epochs",
+        "2",
+        "--sets",
+        "iris",
+        "wine",
+        "--out",
+        str(out),
+        "--models",
+        "D2-L1-multi",
+        "D2-L1-single",
+    ]
+    monkeypatch.setattr(runner, "run_tree", lambda *_: 1 / 0)
+    assert command.main(arguments) == 0
+    assert "FAILED: ZeroDivisionError" in capsys.readouterr().out
+    monkeypatch.undo()
+    monkeypatch.setenv("TARTREE_DATA", str(cache / "cache"))
+    assert command.main(arguments) == 0
+    assert "0 trainings to do" in capsys.readouterr().out
+    assert command.main([*arguments, "--retry"]) == 0
+    with open(out / "results.jsonl", "a") as file:
+        file.write('{"model": "D2-L1-mul')  # cut by a crash
+    assert command.main([*arguments, "DT"]) == 0
+    text = capsys.readouterr().out
+    assert "2 trainings to do" in text
+    found = Results(out / "results.jsonl").read()
+    assert set(found) == {(m, s) for m in ("D2-L1-multi", "D2-L1-single", "DT") for s in ("iris", "wine")}
+    for line in found.values():
+        assert line["failure"] is None
+        assert len(line["accuracy"]) == 4
+        assert line["machine"]["device"] == "CPU"
+
+
+def test_an_interrupt_keeps_what_is_there(cache, monkeypatch, capsys):
+    calls = []
+
+    def stop_at_second(*arguments):
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return {"multi": [1.0] * 4}
+
+    monkeypatch.setattr(runner, "run_tree", stop_at_second)
+    assert command.main(["--models", "A", "--out", str(cache / "out")]) == 130
+    assert "goes on" in capsys.readouterr().err
+    assert set(Results(cache / "out" / "results.jsonl").read()) == {("D6-L1-multi", "monks-1")}
+
+
+def test_time_may_be_up(cache, capsys):
+    assert command.main(["--models", "DT", "--limit-seconds", "-1", "--out", str(cache / "out")]) == 0
+    assert "time is up after 0 of 3" in capsys.readouterr().out
+
+
+def test_a_missing_package_is_one_line(cache, monkeypatch, capsys):
+    absent = replace(BASELINES["XGBoost"], package="no_such_package")
+    monkeypatch.setitem(BASELINES, "XGBoost", absent)
+    assert command.main(["--models", "XGBoost", "--out", str(cache / "out")]) == 0
+    text = capsys.readouterr().out
+    assert "XGBoost is skipped: the package no_such_package is not installed" in text
+    assert "0 trainings" in text
+
+
+def test_an_unknown_model_is_one_line(cache, capsys):
+    assert command.main(["--models", "Z"]) == 2
+    assert "however: 'Z'" in capsys.readouterr().err
+
+
+def accuracies(model, **by_set):
+    return [
+        {
+            "model": model,
+            "set": name,
+            "accuracy": runs,
+            "failure": None if runs else "MemoryError: no room",
+            "seconds": 1.0,
+        }
+        | {"training": model, "epochs": None, "machine": machine(torch.device("cpu"))}
+        for name, runs in by_set.items()
+    ]
+
+
+def test_the_page_has_means_of_whole_groups_only(cache):
+    results, out = Results(cache / "out" / "results.jsonl"), cache / "out"
+    results.append(accuracies("D6-L1-multi", iris=[0.5, 0.6, 0.7, 0.8], wine=[0.9] * 4, **{"monks-1": [1.0] * 4}))
+    results.append(accuracies("DT", iris=[0.5] * 4, wine=[1.0] * 4, **{"monks-1": [0.7] * 4}))
+    results.append(accuracies("LR", iris=[0.6] * 4, wine=[0.6] * 4, **{"monks-1": [0.6] * 4}))
+    results.append(accuracies("D8-L4-single", iris=None, wine=[0.9] * 4))
+    results.append(accuracies("default", iris=[0.6] * 4, wine=[1.0] * 4))
+    results.append([{**accuracies("mlp-4", wine=[0.1] * 4)[0], "epochs": 2}])  # a trial
+    assert command.main(["--report", "--out", str(out)]) == 0
+    page = (cache / "out.md").read_text()
+    row = next(line for line in page.splitlines() if line.startswith("| TART-A"))
+    mean = 100 * (0.65 + 0.9 + 1.0) / 3
+    assert f"| 77.0 | {mean:.1f} ± 3.7 | **{mean - 77.0:+.2f}** |" in row
+    assert "| L 4, single, D 8 | 91.9 | - | - | 82.0 | - | - | 75.4 | - (1 of 3 sets) | - |" in page
+    assert "| L 4, single, D 8 | iris | MemoryError: no room |" in page
+    assert "| decision tree | 1 / 1 / 0 (2) |" in page
+    assert "3 models on 3 sets" in page
+    assert "| MLP-4 | 91.8 | - | - | 83.0 | - | - | 76.8 | - | - |" in page
+    assert (out / "ranks-small.png").stat().st_size > 1000
+    table = (out / "scores.csv").read_text().splitlines()
+    assert table[0] == "set,group,rows,features,classes,D6-L1-multi,D8-L4-single,default,DT,LR"
+    assert table[1] == "iris,small,40,3,2,65.00,,60.00,50.00,60.00"
+
+
+def test_ranks_differ_where_they_should():
+    better = np.array([[3.0] * 30, [2.0] * 30, [2.0] * 30])
+    found = ranks.rank(["a", "b", "c"], better)
+    assert found.means.tolist() == [1.0, 2.5, 2.5]
+    assert ranks.groups(found) == [(1, 2)]
+    assert found.p_value < 1e-4
+    with pytest.raises(ValueError, match="however: 2 and 30"):
+        ranks.rank(["a", "b"], better[:2])
+
+
+def test_processes_share_the_work(cache, capsys):
+    arguments = ["--models", "DT", "D2-L1-single", "--epochs", "2", "--out", str(cache / "out"), "--processes", "2"]
+    assert command.main(arguments) == 0
+    assert "[6/6]" in capsys.readouterr().out
+    assert len(Results(cache / "out" / "results.jsonl").read()) == 6
+
+
+def test_the_death_of_a_process_is_heard():
+    with pytest.raises(RuntimeError, match="a process died while it worked on 3"):
+        list(call_in_processes(os._exit, [3], 1))
