@@ -23,7 +23,8 @@ SECTIONS: dict[str, tuple[str, str, str, str]] = {
         "f is the indicator of one feature against one threshold, g is constant. `tartree.zoo.from_sklearn` takes "
         "a tree or an ensemble that scikit-learn, XGBoost or LightGBM has grown: predictions equal the source's "
         "on every row, on thresholds and with gaps (XGBoost computes in single precision: where two classes are "
-        "equally likely to its last digit, the label may be the other). `tartree.zoo.make` with `dt` trains one by gradient: a node "
+        "equally likely to its last digit, the label may be the other). "
+        "`tartree.zoo.make` with `dt` trains one by gradient: a node "
         "picks a feature straight through, its sigmoid becomes a step when it predicts. `tartree.zoo.to_sklearn` "
         "gives either of them back to scikit-learn. An ensemble is explained tree by tree, by "
         "`model.one_tree(0)`.",
