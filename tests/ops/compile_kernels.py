@@ -6,6 +6,8 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 from tartree import Structure
+from tartree.nn import unit_kernels
+from tartree.nn.units import FusedUnits
 from tartree.ops import fused, kernels
 from tartree.training import kernels as step_kernels
 from tartree.training.adam import KernelAdam
@@ -45,6 +47,7 @@ def main():
     for module, names in (
         (kernels, ["binary", "layered", "finish", "pick"]),
         (step_kernels, ["gather", "advance", "adam"]),
+        (unit_kernels, ["forward", "backward"]),
     ):
         for name in names:
             setattr(module, name, Compiler(getattr(module, name)))
@@ -60,6 +63,8 @@ def main():
     step_kernels.advance[(1,)](whole, x, x, x, x, 1, 1.0, 2, MEMBERS=2)
     x.grad = torch.ones(4, 4)
     KernelAdam([([x], 0.1)]).step(torch.zeros(4))
+    for dropout in (0.0, 0.5):
+        FusedUnits.apply(torch.zeros(1, 1, 9, 8, requires_grad=True), torch.zeros(1, 9), dropout).sum().backward()
     print(*compiled)
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+
+from tartree.nn.units import activate
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -106,14 +107,12 @@ class GroupedMLP(nn.Module):
         """The outputs without their biases, and the biases, (members, outputs), for whoever can add them on the way."""
         if len(self.weights) == 1:
             return affine(x, self.weights[0]), self.biases[0]
-        rows = affine(x, self.weights[0], self.biases[0])
+        rows = affine(x, self.weights[0])
         units = rows.unflatten(1, (len(self.sizes), self.hidden))  # (members, groups, hidden, batch)
-        for weight, bias in zip(self.weights[1:-1], self.biases[1:-1], strict=True):
-            units = torch.matmul(weight, self._activate(units)) + bias.unsqueeze(-1)
-        return self._outputs(self._activate(units)), self.biases[-1]
-
-    def _activate(self, units: Tensor) -> Tensor:
-        return F.dropout(F.elu(units), self.dropout, self.training)
+        dropout = self.dropout if self.training else 0.0
+        for weight, bias in zip(self.weights[1:-1], self.biases, strict=False):  # each with the bias before it
+            units = torch.matmul(weight, activate(units, bias, dropout))
+        return self._outputs(activate(units, self.biases[-2], dropout)), self.biases[-1]
 
     def _outputs(self, units: Tensor) -> Tensor:
         weight: Tensor = self.weights[-1]  # (members, outputs, hidden)
