@@ -20,19 +20,22 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
     Parameters
     ----------
-    x : Tensor of shape (batch, features), shared by the members, or (members, batch, features), their own
+    x : Tensor of shape (batch, features), shared by the members, or (tables, batch, features)
+        With several tables, equally many members in a row share each; with as many as members, each has its own.
     weight : Tensor of shape (members, units, features)
     bias : Tensor of shape (members, units), optional
     """
     members, units, features = weight.shape
-    if x.dim() not in (2, 3) or x.shape[-1] != features or (x.dim() == 3 and x.shape[0] != members):
+    tables = x.shape[0] if x.dim() == 3 else 1
+    if x.dim() not in (2, 3) or x.shape[-1] != features or not tables or members % tables:
         raise ValueError(
             f"input must be (batch, {features}), or ({members}, batch, {features}) with an own batch for each member, "
             f"however: shape={tuple(x.shape)}"
         )
     if x.dim() == 3:
-        own = x.transpose(-1, -2)
-        return torch.bmm(weight, own) if bias is None else torch.baddbmm(bias.unsqueeze(-1), weight, own)
+        own, weight = x.transpose(-1, -2), weight.reshape(tables, -1, features)
+        rows = torch.bmm(weight, own) if bias is None else torch.baddbmm(bias.view(tables, -1, 1), weight, own)
+        return rows.view(members, units, -1)
     units_first, shared = weight.flatten(0, 1), x.t()
     flat = torch.mm(units_first, shared) if bias is None else torch.addmm(bias.reshape(-1, 1), units_first, shared)
     return flat.view(members, units, x.shape[0])

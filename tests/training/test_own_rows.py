@@ -1,0 +1,73 @@
+"""Members that learn from tables of their own, side by side, learn what they would learn alone."""
+
+import pytest
+import torch
+
+from tartree import Structure
+from tartree.nn import Classes, Tree
+from tartree.training import OwnRows, Recipe, TensorRows, train
+
+from ..conftest import DEVICE
+
+LENGTHS = (40, 37, 40)
+SHARE = 2
+RECIPE = Recipe(epochs=5, jitter=0.0)
+
+
+def draw_tables():
+    generator = torch.Generator().manual_seed(0)
+    return [
+        (torch.randn(n, 4, generator=generator), torch.randint(3, (n,), generator=generator)) for n in LENGTHS
+    ]  # fmt: skip
+
+
+def build(members, first=0):
+    tree = Tree.build(Structure(3), 4, Classes(3), leaf_layers=2, hidden=5, members=members)
+    tree.reset_parameters([torch.Generator().manual_seed(first + member) for member in range(members)])
+    return tree.to(DEVICE)
+
+
+def side_by_side(tables):
+    longest = max(LENGTHS)
+    x, y = torch.zeros(longest, len(tables), 4), torch.zeros(longest, len(tables), dtype=torch.int64)
+    weight = torch.zeros(longest, len(tables))
+    for table, (own_x, own_y) in enumerate(tables):
+        x[: len(own_x), table], y[: len(own_x), table], weight[: len(own_x), table] = own_x, own_y, 1.0
+    return OwnRows(x.to(DEVICE), y.to(DEVICE), weight.to(DEVICE), SHARE)
+
+
+def test_each_table_is_learnt_as_alone():
+    tables = draw_tables()
+    together = build(len(tables) * SHARE)
+    train(together, side_by_side(tables), RECIPE, generator=torch.Generator().manual_seed(0))
+    for table, (x, y) in enumerate(tables):
+        alone = build(SHARE, first=table * SHARE)
+        rows = TensorRows(x.to(DEVICE), y.to(DEVICE))
+        train(alone, rows, RECIPE, generator=torch.Generator().manual_seed(0))
+        for own, wanted in zip(together.parameters(), alone.parameters(), strict=True):
+            torch.testing.assert_close(own[table * SHARE : (table + 1) * SHARE], wanted, atol=1e-4, rtol=1e-3)
+
+
+def test_batches_of_a_table_hold_its_own_rows():
+    tables = draw_tables()
+    rows = side_by_side(tables)
+    batch = rows.take(torch.tensor([3, 39]))
+    assert batch.x.shape == (3, 2, 4)
+    assert batch.target.shape == (6, 2)
+    for table, (x, y) in enumerate(tables):
+        assert torch.equal(batch.x[table, 0].cpu(), x[3])
+        assert batch.target[table * SHARE : (table + 1) * SHARE, 0].tolist() == [y[3]] * SHARE
+    assert batch.weight[:, 1].tolist() == [1, 1, 0, 0, 1, 1]
+
+
+def test_early_stopping_looks_at_the_rows_of_each_table():
+    tables = draw_tables()
+    tree = build(len(tables) * SHARE)
+    generator = torch.Generator().manual_seed(0)
+    history = train(tree, side_by_side(tables), RECIPE, generator=generator, validation=side_by_side(tables))
+    assert history.epochs[-1].validation_loss.shape == (6,)
+
+
+def test_tables_must_divide_the_members():
+    with pytest.raises(ValueError, match="own batch for each member"):
+        build(4)(torch.zeros(3, 2, 4, device=DEVICE))
