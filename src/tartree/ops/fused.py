@@ -169,8 +169,8 @@ def probabilities_of_best(
     own = numbers.movedim(1, -1).contiguous()
     kernels.pick[(-(-batch // 32), members)](
         most, leaf, own, own if numbers_bias is None else numbers_bias, out, plan.n_parts, structure.n_leaves, batch,
-        CONSTANT_LEAVES=numbers.shape[1] == 1, HAS_NUMBERS_BIAS=numbers_bias is not None, CLASSES=n_classes,
-        CLASS_BLOCK=max(2, 1 << (n_classes - 1).bit_length()), ROWS=32, num_warps=1,
+        n_classes, CONSTANT_LEAVES=numbers.shape[1] == 1, HAS_NUMBERS_BIAS=numbers_bias is not None,
+        CLASS_BLOCK=class_block(n_classes), ROWS=32, num_warps=1,
     )  # fmt: skip
     return out
 
@@ -200,6 +200,11 @@ class _Arrival(torch.autograd.Function):
         return found, None
 
 
+def class_block(n_classes: int) -> int:
+    """Places for classes in a kernel: a power of two, and few different ones, since each is a kernel of its own."""
+    return max(16, 1 << (n_classes - 1).bit_length())
+
+
 def _nodes_first(x: Tensor) -> Tensor:
     return x.transpose(-1, -2).contiguous()
 
@@ -210,7 +215,7 @@ class _Plan:
     def __init__(self, structure: Structure, batch: int, members: int, n_classes: int, predicts: bool) -> None:
         self.structure, self.batch, self.members, self.n_classes = structure, batch, members, n_classes
         self.is_binary = structure.is_binary
-        self.class_block = max(16, 1 << (n_classes - 1).bit_length())
+        self.class_block = class_block(n_classes)
         if self.is_binary:
             self.tiers, self.rows, self.together, self.warps = _binary_tiers(structure.depth, predicts)
             self.n_parts = 1 << (structure.depth - self.tiers[0])
@@ -249,7 +254,6 @@ class _Plan:
         )
         flags = {
             "ROWS": self.rows,
-            "CLASSES": self.n_classes,
             "CLASS_BLOCK": self.class_block,
             "HAS_BIAS": bias is not None,
             "HAS_NUMBERS_BIAS": numbers_bias is not None,
@@ -260,7 +264,7 @@ class _Plan:
         share_stride = 0 if share is None or share.shape[0] == 1 else self.batch
         target_stride = 0 if target is None or target.dim() == 1 else self.batch
         number = getattr(kernels, mode)
-        sizes = (share_stride, target_stride, even_share)
+        sizes = (self.n_classes, share_stride, target_stride, even_share)
         if not self.is_binary:
             n_all = sum(structure.widths)
             work = [
@@ -340,8 +344,8 @@ def _finish(
         n_leaves,
         bias_programs,
         leaf_programs,
+        n_classes,
         CONSTANT_LEAVES=constant,
-        CLASSES=n_classes,
         CLASS_BLOCK=plan.class_block,
         SIZE=size,
         LEAVES=leaves,

@@ -33,6 +33,12 @@ PREDICT_CONSTANT = tl.constexpr(4)
 PREDICT_NUMBERS = tl.constexpr(5)
 BEST = tl.constexpr(6)
 
+#: Numbers that Triton must not look at: it would compile a kernel anew for some of them, and gain nothing.
+SIZES = [
+    *("depth", "n_nodes", "n_all", "n_leaves", "n_classes", "share_stride", "target_stride"),
+    *("n_blocks", "n_biases", "bias_programs", "leaf_programs", "n_parts"),
+]
+
 
 @triton.jit
 def _sigmoids(z):
@@ -69,8 +75,8 @@ def _at_leaves(
     numbers_bias_parts,
     target,
     out,
+    n_classes,
     MODE: tl.constexpr,
-    CLASSES: tl.constexpr,
     CLASS_BLOCK: tl.constexpr,
     HAS_NUMBERS_BIAS: tl.constexpr,
 ):
@@ -92,10 +98,10 @@ def _at_leaves(
         tl.store(out + place, most, mask=inside)
         tl.store(numbers_gradient + place, tl.min(leaves, 0) + which, mask=inside)
     elif MODE == CONSTANT or MODE == PREDICT_CONSTANT:
-        own = numbers + member * n_leaves * CLASSES
+        own = numbers + member * n_leaves * n_classes
         classes = tl.arange(0, CLASS_BLOCK)
-        known = real[:, None] & (classes < CLASSES)[None, :]
-        table = tl.load(own + leaves[:, None] * CLASSES + classes[None, :], mask=known, other=float("-inf"))
+        known = real[:, None] & (classes < n_classes)[None, :]
+        table = tl.load(own + leaves[:, None] * n_classes + classes[None, :], mask=known, other=float("-inf"))
         table = tl.where(real[:, None], table.to(tl.float32), 0.0)  # (leaves, classes)
         top = tl.max(table, 1)
         exponents = tl.exp(table - top[:, None])
@@ -103,36 +109,38 @@ def _at_leaves(
         if MODE == CONSTANT:
             log_total = top + tl.log(total)
             label = tl.load(target + rows, mask=inside, other=0)
-            picked = tl.load(own + leaves[None, :] * CLASSES + label[:, None], mask=there, other=0.0)
+            picked = tl.load(own + leaves[None, :] * n_classes + label[:, None], mask=there, other=0.0)
             v = tl.where(there, log_total[None, :] - picked.to(tl.float32), 0.0)
-            place = numbers_gradient + ((part * tl.num_programs(2) + member) * n_leaves + leaves) * CLASSES
+            place = numbers_gradient + ((part * tl.num_programs(2) + member) * n_leaves + leaves) * n_classes
             if LEAVES >= 16:
                 chosen = (classes[:, None] == label[None, :]).to(tl.float32)  # (classes, rows)
                 mass = tl.dot(chosen, p, input_precision="ieee")  # (classes, leaves)
-                tl.store(place[None, :] + classes[:, None], mass, mask=real[None, :] & (classes < CLASSES)[:, None])
+                tl.store(place[None, :] + classes[:, None], mass, mask=real[None, :] & (classes < n_classes)[:, None])
             else:
-                for c in range(CLASSES):
+                for c in range(n_classes):
                     tl.store(place + c, tl.sum(tl.where(label[:, None] == c, p, 0.0), 0), mask=real)
         else:
             said = exponents / total[:, None]  # (leaves, classes)
-            place = out + ((part * tl.num_programs(2) + member) * batch + rows) * CLASSES
+            place = out + ((part * tl.num_programs(2) + member) * batch + rows) * n_classes
             if LEAVES >= 16:
                 answer = tl.dot(p, said, input_precision="ieee")  # (rows, classes)
-                tl.store(place[:, None] + classes[None, :], answer, mask=inside[:, None] & (classes < CLASSES)[None, :])
+                tl.store(
+                    place[:, None] + classes[None, :], answer, mask=inside[:, None] & (classes < n_classes)[None, :]
+                )
             else:
-                for c in range(CLASSES):
+                for c in range(n_classes):
                     column = tl.sum(tl.where((classes == c)[None, :], said, 0.0), 1)  # (leaves,)
                     tl.store(place + c, tl.sum(p * column[None, :], 1), mask=inside)
     else:  # NUMBERS or PREDICT_NUMBERS
-        own = numbers + (member * n_leaves + leaves[None, :]) * CLASSES * batch + rows[:, None]
-        own_bias = numbers_bias + (member * n_leaves + leaves) * CLASSES
+        own = numbers + (member * n_leaves + leaves[None, :]) * n_classes * batch + rows[:, None]
+        own_bias = numbers_bias + (member * n_leaves + leaves) * n_classes
         top = tl.full([ROWS, LEAVES], float("-inf"), tl.float32)
         total = tl.zeros([ROWS, LEAVES], tl.float32)
         picked = tl.zeros([ROWS, LEAVES], tl.float32)
         label = rows
         if MODE == NUMBERS:
             label = tl.load(target + rows, mask=inside, other=0)
-        for c in range(CLASSES):
+        for c in range(n_classes):
             said = tl.load(own + c * batch, mask=there, other=0.0).to(tl.float32)
             if HAS_NUMBERS_BIAS:
                 said += tl.load(own_bias + c, mask=real, other=0.0)[None, :]
@@ -144,25 +152,25 @@ def _at_leaves(
         log_total = top + tl.log(total)
         if MODE == NUMBERS:
             v = tl.where(there, log_total - picked, 0.0)
-        for c in range(CLASSES):
+        for c in range(n_classes):
             said = tl.load(own + c * batch, mask=there, other=0.0).to(tl.float32)
             if HAS_NUMBERS_BIAS:
                 said += tl.load(own_bias + c, mask=real, other=0.0)[None, :]
             answer = p * tl.exp(said - log_total)
             if MODE == NUMBERS:
                 gradient = tl.where(label[:, None] == c, answer - p, answer)
-                place = (member * n_leaves + leaves[None, :]) * CLASSES * batch + rows[:, None] + c * batch
+                place = (member * n_leaves + leaves[None, :]) * n_classes * batch + rows[:, None] + c * batch
                 tl.store(numbers_gradient + place, gradient, mask=there)
                 if HAS_NUMBERS_BIAS:
-                    first = ((part * tl.num_programs(2) + member) * n_leaves + leaves) * CLASSES
+                    first = ((part * tl.num_programs(2) + member) * n_leaves + leaves) * n_classes
                     tl.store(numbers_bias_parts + first + c, tl.sum(gradient, 0), mask=real)
             else:
-                place = out + ((part * tl.num_programs(2) + member) * batch + rows) * CLASSES
+                place = out + ((part * tl.num_programs(2) + member) * batch + rows) * n_classes
                 tl.store(place + c, tl.sum(tl.where(real[None, :], answer, 0.0), 1), mask=inside)
     return v
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def binary(
     logits,  # (members, nodes, batch)
     bias,  # (members, nodes)
@@ -180,6 +188,7 @@ def binary(
     batch,
     n_nodes,
     n_leaves,
+    n_classes,
     share_stride,
     target_stride,
     even_share,
@@ -188,7 +197,6 @@ def binary(
     ROWS: tl.constexpr,
     TOGETHER: tl.constexpr,  # rows that one thread takes
     MODE: tl.constexpr,
-    CLASSES: tl.constexpr,
     CLASS_BLOCK: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_NUMBERS_BIAS: tl.constexpr,
@@ -233,8 +241,8 @@ def binary(
         numbers_bias_parts,
         target + member * target_stride,
         out,
+        n_classes,
         MODE,
-        CLASSES,
         CLASS_BLOCK,
         HAS_NUMBERS_BIAS,
     )
@@ -259,7 +267,7 @@ def binary(
             tl.store(loss_parts + member * tl.num_programs(0) + block, tl.sum(arriving * expected, 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def layered(
     logits,  # (members, logits, batch)
     bias,  # (members, logits)
@@ -281,6 +289,7 @@ def layered(
     n_nodes,
     n_all,
     n_leaves,
+    n_classes,
     share_stride,
     target_stride,
     even_share,
@@ -289,7 +298,6 @@ def layered(
     ROWS: tl.constexpr,
     NODES: tl.constexpr,
     MODE: tl.constexpr,
-    CLASSES: tl.constexpr,
     CLASS_BLOCK: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_NUMBERS_BIAS: tl.constexpr,
@@ -379,8 +387,8 @@ def layered(
             numbers_bias_parts,
             target + member * target_stride,
             out,
+            n_classes,
             MODE,
-            CLASSES,
             CLASS_BLOCK,
             HAS_NUMBERS_BIAS,
         )
@@ -419,7 +427,7 @@ def layered(
             tl.store(loss_parts + member * tl.num_programs(0) + block, tl.sum(tl.sum(v, 1) * arriving, 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def finish(
     bias_parts,  # (blocks, members * nodes)
     bias_gradient,  # (members * nodes)
@@ -433,8 +441,8 @@ def finish(
     n_leaves,  # of all members
     bias_programs,
     leaf_programs,
+    n_classes,
     CONSTANT_LEAVES: tl.constexpr,
-    CLASSES: tl.constexpr,
     CLASS_BLOCK: tl.constexpr,
     SIZE: tl.constexpr,
     LEAVES: tl.constexpr,
@@ -458,13 +466,13 @@ def finish(
     elif program < bias_programs + leaf_programs:
         leaves = (program - bias_programs) * LEAVES + tl.arange(0, LEAVES)
         classes = tl.arange(0, CLASS_BLOCK)
-        there = (leaves < n_leaves)[:, None] & (classes < CLASSES)[None, :]
-        place = leaves[:, None] * CLASSES + classes[None, :]
+        there = (leaves < n_leaves)[:, None] & (classes < n_classes)[None, :]
+        place = leaves[:, None] * n_classes + classes[None, :]
         leaf_total = tl.zeros([LEAVES, CLASS_BLOCK], tl.float32)
         for start in range(0, n_blocks, BLOCKS):
             k = start + blocks
             some_leaves = tl.load(
-                leaf_parts + k[:, None, None].to(tl.int64) * n_leaves * CLASSES + place[None, :, :],
+                leaf_parts + k[:, None, None].to(tl.int64) * n_leaves * n_classes + place[None, :, :],
                 mask=(k < n_blocks)[:, None, None] & there[None, :, :],
                 other=0.0,
             )
@@ -485,7 +493,7 @@ def finish(
         tl.store(loss + member, tl.sum(loss_total, 0))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=SIZES)
 def pick(
     most,  # (parts, members, batch): the largest arrival of each part of the tree
     leaf,  # (parts, members, batch): and where
@@ -495,9 +503,9 @@ def pick(
     n_parts,
     n_leaves,
     batch,
+    n_classes,
     CONSTANT_LEAVES: tl.constexpr,
     HAS_NUMBERS_BIAS: tl.constexpr,
-    CLASSES: tl.constexpr,
     CLASS_BLOCK: tl.constexpr,
     ROWS: tl.constexpr,
 ):
@@ -514,8 +522,8 @@ def pick(
         chosen = tl.where(p > best, u, chosen)
         best = tl.maximum(p, best)
     classes = tl.arange(0, CLASS_BLOCK)
-    there = inside[:, None] & (classes < CLASSES)[None, :]
-    place = (member * n_leaves + chosen[:, None]) * CLASSES + classes[None, :]
+    there = inside[:, None] & (classes < n_classes)[None, :]
+    place = (member * n_leaves + chosen[:, None]) * n_classes + classes[None, :]
     if CONSTANT_LEAVES:
         said = tl.load(numbers + place, mask=there, other=float("-inf")).to(tl.float32)
     else:
@@ -525,4 +533,4 @@ def pick(
     said = tl.where(inside[:, None], said, 0.0)
     exponents = tl.exp(said - tl.max(said, 1)[:, None])
     softmax = exponents / tl.sum(exponents, 1)[:, None]
-    tl.store(out + (member * batch + rows[:, None]) * CLASSES + classes[None, :], softmax, mask=there)
+    tl.store(out + (member * batch + rows[:, None]) * n_classes + classes[None, :], softmax, mask=there)

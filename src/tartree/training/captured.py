@@ -6,8 +6,9 @@ cost.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 import torch
 from torch import nn
@@ -54,13 +55,26 @@ class Captured:
         # By hand: torch's context manager collects garbage first, which takes longer than the fit of a small table.
         graph = torch.cuda.CUDAGraph()
         torch.cuda.current_stream().synchronize()
-        graph.capture_begin(capture_error_mode="thread_local")
-        try:
-            self.function()
-        except BaseException:
-            with suppress(RuntimeError):  # a capture that went wrong must be ended too, but what went wrong is the news
-                graph.capture_end()
-            raise
-        graph.capture_end()
+        with _garbage_kept():
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                self.function()
+            except BaseException:
+                with suppress(RuntimeError):  # it must be ended too, but what went wrong is the news
+                    graph.capture_end()
+                raise
+            graph.capture_end()
         self.graph = graph
         graph.replay()  # capturing has computed nothing yet
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """No garbage collection: an old graph that is freed while a new one is captured would end the capture."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
