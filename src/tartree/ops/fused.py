@@ -254,6 +254,8 @@ class _Plan:
         )
         flags = {
             "ROWS": self.rows,
+            # A prediction takes as long as its loops over classes; training, with other work to do, does without.
+            "CLASSES": self.n_classes if mode.startswith("PREDICT") else 0,
             "CLASS_BLOCK": self.class_block,
             "HAS_BIAS": bias is not None,
             "HAS_NUMBERS_BIAS": numbers_bias is not None,

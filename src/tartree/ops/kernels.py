@@ -197,6 +197,7 @@ def binary(
     ROWS: tl.constexpr,
     TOGETHER: tl.constexpr,  # rows that one thread takes
     MODE: tl.constexpr,
+    CLASSES: tl.constexpr,  # where loops over classes are worth a kernel of their own; else 0
     CLASS_BLOCK: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_NUMBERS_BIAS: tl.constexpr,
@@ -204,6 +205,7 @@ def binary(
     WITH_LOSS: tl.constexpr,
 ):
     """Trees whose nodes have two children of their own: one program a block of rows, subtree and member."""
+    class_count = CLASSES if CLASSES > 0 else n_classes
     block, subtree, member = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     # A thread takes few rows and all nodes: then nothing moves between threads on the way down and up.
     rows = tl.max_contiguous(block * ROWS + tl.arange(0, ROWS), TOGETHER)
@@ -241,7 +243,7 @@ def binary(
         numbers_bias_parts,
         target + member * target_stride,
         out,
-        n_classes,
+        class_count,
         MODE,
         CLASS_BLOCK,
         HAS_NUMBERS_BIAS,
@@ -298,6 +300,7 @@ def layered(
     ROWS: tl.constexpr,
     NODES: tl.constexpr,
     MODE: tl.constexpr,
+    CLASSES: tl.constexpr,  # where loops over classes are worth a kernel of their own; else 0
     CLASS_BLOCK: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_NUMBERS_BIAS: tl.constexpr,
@@ -305,6 +308,7 @@ def layered(
     WITH_LOSS: tl.constexpr,
 ):
     """Any window and stride: one program a block of rows and member, layer by layer through memory that stays near."""
+    class_count = CLASSES if CLASSES > 0 else n_classes
     block, member = tl.program_id(0), tl.program_id(2).to(tl.int64)
     rows = block * ROWS + tl.arange(0, ROWS)
     inside = rows < batch
@@ -387,7 +391,7 @@ def layered(
             numbers_bias_parts,
             target + member * target_stride,
             out,
-            n_classes,
+            class_count,
             MODE,
             CLASS_BLOCK,
             HAS_NUMBERS_BIAS,
