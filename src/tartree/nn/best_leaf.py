@@ -65,15 +65,29 @@ def best_leaf(tree: Tree, x: Tensor) -> tuple[Tensor, Tensor]:
     >>> torch.equal(leaf, tree(x).arrival.argmax(-1))
     True
     """
+    return _best_leaf(tree, _usable(tree, x), x)
+
+
+def said_by_best_leaf(tree: Tree, x: Tensor) -> Tensor | None:
+    """The numbers of the best leaf of each row, (members, batch, 1, numbers), if it may be searched for; else None."""
     searcher = _usable(tree, x)
+    if searcher is None:
+        return None
+    return chosen_numbers(tree, x, _best_leaf(tree, searcher, x)[0])
+
+
+def _best_leaf(tree: Tree, searcher: Searcher | None, x: Tensor) -> tuple[Tensor, Tensor]:
     if searcher is None:
         return _full(tree, x)
     batch = x.shape[-2]
-    full, alone, blocks = _costs(searcher, batch)
+    if batch not in searcher.costs:
+        searcher.costs = {batch: _costs(searcher, batch)}  # most calls have rows in chunks of one size
+    full, alone, blocks = searcher.costs[batch]
     if min(alone, blocks) > 0.7 * full:
         return _full(tree, x)
     rows = x.detach()
-    if not math.isfinite(rows.sum()):
+    # Rows that are searched one by one are found out by their first logit, as far as logits are linear.
+    if not (searcher.linear and alone <= blocks) and not math.isfinite(rows.sum()):
         ops.check_finite("input", x)
     leaf = np.empty((searcher.members, batch), dtype=np.int64)
     arrival = np.empty((searcher.members, batch), dtype=np.float64)
@@ -103,6 +117,8 @@ def chosen_numbers(tree: Tree, x: Tensor, leaf: Tensor) -> Tensor:
     """What the chosen leaf of each row says, (members, batch, 1, numbers), from leaves, (members, batch)."""
     g = tree.leaf
     if type(g) is ConstantLeaf:
+        if len(leaf) == 1:
+            return g.values.index_select(1, leaf[0]).unsqueeze(2)
         return torch.take_along_dim(g.values, leaf.unsqueeze(-1), dim=1).unsqueeze(2)
     if type(g) is MLPLeaf and type(g.mlp) is GroupedMLP and _work(g.mlp, x) * MULTIPLY > len(g.mlp.sizes) * ONE_LEAF:
         own = [_of_groups(g.mlp, m, x if x.dim() == 2 else x[m], leaf[m]) for m in range(len(leaf))]

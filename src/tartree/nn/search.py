@@ -86,6 +86,7 @@ class Searcher:
     def __init__(self, tree: Tree) -> None:
         self.structure, self.decision, self.branching = tree.structure, tree.decision, tree.branching
         self.usable = False
+        self.costs: dict[int, tuple[float, float, float]] = {}  # of a batch, as `best_leaf` reckons them
         self.mlp: Any = getattr(self.decision, "mlp", None)
         if (
             type(self.decision) is not MLPDecision

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tartree import ops
-from tartree.nn.best_leaf import applies, best_leaf, chosen_numbers
+from tartree.nn.best_leaf import said_by_best_leaf
 from tartree.nn.branching import Branching
 from tartree.nn.decisions import MLPDecision, UniformDecision
 from tartree.nn.factories import as_factory
@@ -234,9 +234,8 @@ class Tree(nn.Module):
 
         As everywhere in torch, call `eval()` before: in training mode, dropout makes predictions random.
         """
-        if selection == "single" and applies(self, x):  # without a look at all nodes
-            leaf, _ = best_leaf(self, x)
-            return self.output.mean(chosen_numbers(self, x, leaf)).squeeze(2)
+        if selection == "single" and (said := said_by_best_leaf(self, x)) is not None:  # without a look at all nodes
+            return self.output.mean(said).squeeze(2)
         if selection in ("multi", "single") and not torch.is_grad_enabled() and self.fuses(x):
             predict = fused.probabilities if selection == "multi" else fused.probabilities_of_best
             return predict(*self.parts(x), self.structure)

@@ -205,10 +205,10 @@ PRESETS = {
         "this project",
         {
             "depth": 4,
-            "leaf_layers": 3,
+            "leaf_layers": 4,
             "selection": "multi",
             "members": 8,
-            "dropout": 0.3,
+            "dropout": 0.15,
             "early_stopping": False,
             "recipe": "deep",
         },
