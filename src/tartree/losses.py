@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tartree.nn import Classes, Leaves, Output, Tree
+from tartree.nn import Classes, Leaves, MLPLeaf, Output, Tree, blocks
 from tartree.ops import fused, native
 from tartree.structure import Structure
 
@@ -48,6 +48,9 @@ def expected_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | No
     """
     if tree.fuses(x):
         return _fused_gradient(tree, x, target, weight)
+    if blocks.suits(tree.leaf, x):
+        with blocks.one_thread() as n_threads:
+            return _blocked_gradient(tree, x, target, weight, n_threads)
     if tree.structure.is_binary and tree.structure.depth and tree.branching.is_plain and x.device.type == "cpu":
         return _native_gradient(tree, x, target, weight)
     return None
@@ -62,6 +65,35 @@ def _fused_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None
         loss, *gradients = fused.expected_cost(*parts, target, share, tree.structure)
     _backward(parts, gradients)
     return loss
+
+
+def _blocked_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None, n_threads: int) -> Tensor:
+    """Perceptrons as leaves on a CPU, a few at a time; the decisions learn from the costs after them."""
+    output = tree.output
+    arrival = tree.branching(tree.decision(x))  # (members, batch, leaves)
+    members, batch, _ = arrival.shape
+    output.check_target(target, members, batch)
+    share = _shares(arrival, weight)  # (members or 1, batch)
+    reached = (arrival.detach() * share.unsqueeze(-1)).transpose(-1, -2).contiguous()  # (members, leaves, batch)
+    costs = torch.empty_like(reached)
+    own_targets = target.dim() > (1 if isinstance(output, Classes) else 2)
+
+    def judge(numbers: Tensor, member: int, leaves: slice) -> Tensor:
+        numbers = numbers.requires_grad_()
+        with torch.enable_grad():
+            cost = output.cost(numbers, target[member : member + 1] if own_targets else target)  # (1, batch, leaves)
+            (gradient,) = torch.autograd.grad((cost * reached[member, leaves].t()).sum(), numbers)
+        costs[member, leaves] = cost.detach()[0].t()
+        return gradient
+
+    leaf = tree.leaf
+    assert isinstance(leaf, MLPLeaf)
+    blocks.leave_leaf_gradient(leaf, x, judge, n_threads)
+    loss = (arrival * costs.transpose(-1, -2)).sum(-1)
+    loss = _mean(loss, share)
+    if loss.requires_grad:
+        loss.sum().backward()
+    return loss.detach()
 
 
 def _native_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:

@@ -297,7 +297,8 @@ def test_files_that_are_in_the_way(patients_csv, tmp_path):
     fails(message, *start, "--out", away)
     none = tmp_path / "none.csv"
     fails(f"{none}: No such file or directory", "fit", none, "--target", "y", "--out", tmp_path / "m.tart")
-    fails(f"{tmp_path}: Is a directory", "fit", tmp_path, "--target", "y", "--out", tmp_path / "m.tart")
+    nothing = f"{tmp_path} must be or hold Parquet files, .parquet or .pq, however: there are none"
+    fails(nothing, "fit", tmp_path, "--target", "y", "--out", tmp_path / "m.tart")
 
 
 #: `tartree` that says when an epoch ends; Ctrl-C works in it, even where the tests run in the background.

@@ -127,8 +127,9 @@ def test_the_order_of_rows_does_not_matter(iris):
 def test_members_are_averaged(iris):
     X, y = iris
     model = quick(members=3).fit(X, y)
-    assert model._predict_members(X).shape == (3, 150, 3)
-    np.testing.assert_allclose(model.predict_proba(X), model._predict_members(X).mean(0), rtol=1e-6)
+    members = np.concatenate(list(model._predict_members(X)), axis=1)
+    assert members.shape == (3, 150, 3)
+    np.testing.assert_allclose(model.predict_proba(X), members.mean(0), rtol=1e-6)
     assert model.apply(X).shape == (150, 3)
     indicator, starts = model.decision_path(X)
     assert indicator.shape == (150, 3 * 7)

@@ -13,7 +13,7 @@ from tartree.cli.comparing import Comparison, compare
 from tartree.cli.errors import Problem
 from tartree.cli.notes import Notes
 from tartree.cli.preparing import check_columns, look_at_columns, prepare
-from tartree.cli.reading import open_table
+from tartree.cli.reading import open_stream, open_table
 from tartree.cli.targets import Target, Task, read_target
 
 PARAMETERS = ("depth", "window", "stride", "members", "selection", "epochs")
@@ -42,6 +42,16 @@ class Settings:
     seed: int = 0
     folds: int = 5
     no_compare: bool = False
+    stream: bool | None = None
+    cluster: str | None = None
+    workers: int | None = None
+    storage: str | None = None
+
+    def cluster_options(self) -> dict[str, Any] | None:
+        """How to fit on a cluster; None: not at all."""
+        if self.cluster is None:
+            return None
+        return {"address": self.cluster, "workers": self.workers, "storage": self.storage}
 
     def make_estimator(self, task: Task, verbose: int) -> Any:
         parameters = {name: getattr(self, name) for name in PARAMETERS if getattr(self, name) is not None}
@@ -115,6 +125,9 @@ def _finite(value: float) -> float | None:
 
 def fit_file(data: str, target_name: str, settings: Settings, notes: Notes) -> Report:
     """Read a table, compare models on it, fit one to all of it and save that."""
+    streamed = open_stream(data, settings.stream if settings.cluster is None else True)
+    if streamed is not None:
+        return fit_streamed(streamed, data, target_name, settings, notes)
     with open_table(data, notes) as source:
         check_columns(source, target_name, settings.drop)
         _check_out(settings)
@@ -131,14 +144,48 @@ def fit_file(data: str, target_name: str, settings: Settings, notes: Notes) -> R
         started = time.perf_counter()
         model.fit(table, target.values)
         seconds = time.perf_counter() - started
-    model.target_name_ = target_name
+    return _saved(model, source.label, table.num_rows, columns, target, comparison, seconds, settings, notes)
+
+
+def fit_streamed(table: Any, data: str, target_name: str, settings: Settings, notes: Notes) -> Report:
+    """Fit a model to a table that stays in its files, and save it."""
+    from tartree.cli import streaming
+
+    _check_out(settings)
+    table, task = streaming.prepare(table, data, target_name, settings.drop, settings.task, notes)
+    if not settings.no_compare:
+        notes.add(f"{data} is streamed, for it has {table.n_rows:,} rows: without a comparison with other models")
+    with notes.warnings():
+        _note_few_steps(settings, task, table.n_rows, notes)
+        model = settings.make_estimator(task, verbose=int(notes.shows_progress))
+        started = time.perf_counter()
+        columns, target, n_rows = streaming.fit(
+            model, table, target_name, task, settings.drop_missing_target, notes, settings.cluster_options()
+        )
+        seconds = time.perf_counter() - started
+    return _saved(model, data, n_rows, columns, target, None, seconds, settings, notes)
+
+
+def _saved(
+    model: Any,
+    label: str,
+    n_rows: int,
+    columns: dict[str, int],
+    target: Target,
+    comparison: Comparison | None,
+    seconds: float,
+    settings: Settings,
+    notes: Notes,
+) -> Report:
+    """Save a fitted model; what there is to say about it."""
+    model.target_name_ = target.name
     model.save(settings.out)
     interrupted = bool(model.history_.interrupted)
     if interrupted:
         notes.add(f"interrupted: {settings.out} holds what was learnt until then, not a finished model", always=True)
     return Report(
-        source.label,
-        table.num_rows,
+        label,
+        n_rows,
         columns,
         target,
         model.structure_.to_dict(),

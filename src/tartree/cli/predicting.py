@@ -12,33 +12,50 @@ import pyarrow as pa
 from tartree.cli import values
 from tartree.cli.errors import Problem, counted, listed, missing_column, nearest
 from tartree.cli.notes import Notes
-from tartree.cli.reading import Source, free_name, open_table
+from tartree.cli.reading import Source, free_name, is_several, open_table
 from tartree.cli.streams import STANDARD_INPUT, label
 from tartree.cli.writing import STANDARD_OUTPUT, open_writer
 
 DECIMALS = 6  # of probabilities
 
 
-def predict_file(model_path: str, data: str, out: str, *, proba: bool, chunk_rows: int, notes: Notes) -> int:
-    """Predict a table chunk by chunk; the number of its rows."""
+def predict_file(
+    model_path: str,
+    data: str,
+    out: str,
+    *,
+    proba: bool,
+    chunk_rows: int,
+    notes: Notes,
+    cluster: str | None = None,
+    workers: int | None = None,
+) -> int:
+    """Predict a table chunk by chunk, here or on a cluster; the number of its rows."""
     if os.path.exists(out) and any(os.path.exists(path) and os.path.samefile(out, path) for path in (model_path, data)):
         raise Problem(f"{out} is read by this command; give another --out")
     if not os.path.exists(model_path):
         raise Problem(f"{model_path}: No such file; the model comes first, then the data")
-    if data != STANDARD_INPUT:
+    if data != STANDARD_INPUT and not is_several(data):
         os.stat(data)  # a wrong name is said at once, before torch is imported
     from tartree import load
+    from tartree.cli import clusters
 
     with notes.warnings():
         model = load(model_path)
         bar = (notes if out != STANDARD_OUTPUT else Notes(quiet=True)).progress(None)
         with open_table(data, notes) as source, open_writer(out) as write, bar as begin:
+            if os.path.exists(out) and any(os.path.samefile(out, path) for path in source.files):
+                raise Problem(f"{out} is read by this command; give another --out")
             columns = Columns(model, source, notes)
+            if cluster is None:
+                chunks = _predicted(model, source, columns, proba, chunk_rows)
+            else:
+                chunks = clusters.predicted(model, data, columns, proba, cluster, workers)
             n_rows = 0
-            for chunk in source.chunks(chunk_rows):
-                begin(f"{n_rows:,} rows")
-                write(_with_predictions(chunk, _predict(model, columns.select(chunk, n_rows), proba)))
+            for chunk in chunks:
+                write(chunk)
                 n_rows += chunk.num_rows
+                begin(f"{n_rows:,} rows")
     if not n_rows:
         notes.add(f"{label(data)} has a header and no rows")
     if out != STANDARD_OUTPUT:
@@ -112,6 +129,14 @@ class Columns:
         return found
 
 
+def _predicted(model: Any, source: Source, columns: Columns, proba: bool, chunk_rows: int) -> Iterator[Any]:
+    """The rows of a table with their predictions, chunk by chunk."""
+    n_rows = 0
+    for chunk in source.chunks(chunk_rows):
+        yield with_predictions(model, chunk, columns.select(chunk, n_rows), proba)
+        n_rows += chunk.num_rows
+
+
 def _predict(model: Any, table: Any, proba: bool) -> Iterator[tuple[str, Any]]:
     """Names and values of the columns that come after those of the table."""
     if hasattr(model, "classes_"):
@@ -131,7 +156,8 @@ def _predict(model: Any, table: Any, proba: bool) -> Iterator[tuple[str, Any]]:
             yield f"std{suffix}", spread[:, place] if several else spread
 
 
-def _with_predictions(chunk: Any, predictions: Iterator[tuple[str, Any]]) -> Any:
-    for name, found in predictions:
+def with_predictions(model: Any, chunk: Any, table: Any, proba: bool) -> Any:
+    """A chunk with what the model predicts from `table`, its columns as the model takes them."""
+    for name, found in _predict(model, table, proba):
         chunk = chunk.append_column(free_name(name, chunk.column_names), pa.array(found))
     return chunk

@@ -88,14 +88,28 @@ def _rows_with_values(table: Any) -> Any:
 
 def look_at_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
     """Count the kinds of columns, and say which ones tell nothing or look like identifiers."""
-    from tartree.table import Boolean, Category, Constant, Numeric, TableEncoder
+    from tartree.table import Category, TableEncoder
 
     encoder = TableEncoder().fit(table)
+    counts = count_columns(encoder, where, notes)
+    for name, column in zip(table.column_names, encoder.columns_, strict=True):
+        if isinstance(column, Category) and column.other and len(column.levels) == encoder.max_levels:
+            _note_levels(table[name], name, encoder.max_levels, encoder.min_count, notes)
+    numbered = [repr(name) for name in table.column_names if _is_numbering(table[name])]
+    if numbered:
+        notes.add(f"another whole number in every row, like an identifier: {listed(numbered)}; leave out with --drop")
+    return counts
+
+
+def count_columns(encoder: Any, where: str, notes: Notes) -> dict[str, int]:
+    """Count the kinds of columns of a fitted encoder, and say which ones tell nothing."""
+    from tartree.table import Boolean, Constant, Numeric
+
     used = {feature.name for feature in encoder.features_}
     counts = {"numeric": 0, "categorical": 0, "boolean": 0, "date": 0, "left out": 0}
     constant: list[str] = []
     identifiers: list[str] = []
-    for name, column in zip(table.column_names, encoder.columns_, strict=True):
+    for name, column in zip(encoder.feature_names_in_.tolist(), encoder.columns_, strict=True):
         if name not in used:
             counts["left out"] += 1
             (constant if isinstance(column, Constant) else identifiers).append(repr(name))
@@ -103,15 +117,10 @@ def look_at_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
             counts["numeric" if column.unit == "number" else "date"] += 1
         else:
             counts["boolean" if isinstance(column, Boolean) else "categorical"] += 1
-            if isinstance(column, Category) and column.other and len(column.levels) == encoder.max_levels:
-                _note_levels(table[name], name, encoder.max_levels, encoder.min_count, notes)
     if constant:
         notes.add(f"left out, for they hold one value or none: {listed(constant)}")
     if identifiers:
         notes.add(f"left out, for they hold another text in every row, like an identifier: {listed(identifiers)}")
-    numbered = [repr(name) for name in table.column_names if _is_numbering(table[name])]
-    if numbered:
-        notes.add(f"another whole number in every row, like an identifier: {listed(numbered)}; leave out with --drop")
     if not used:
         raise Problem(f"{where} has no column that tells rows apart, beside the target")
     return counts

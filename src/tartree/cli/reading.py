@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import glob
 import io
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,6 +36,7 @@ class Source:
     batches: Iterator[Any]  # of pyarrow.RecordBatch
     is_text: bool  # all columns are text, as they stand in a CSV file
     decimal_comma: bool = False  # the comma is free for decimals, for it does not separate columns
+    files: tuple[str, ...] = ()  # where there are several
 
     def read_all(self) -> Any:
         """All rows as a pyarrow.Table."""
@@ -63,6 +66,9 @@ class Source:
 @contextmanager
 def open_table(path: str, notes: Notes) -> Iterator[Source]:
     """Open a table by what it holds, whatever its name ends in; `batches` can be read once, within the context."""
+    if is_several(path):
+        yield _open_files(path)
+        return
     with open_bytes(path) as file:
         start = file.start
         if start.startswith(b"PAR1"):
@@ -76,18 +82,49 @@ def open_table(path: str, notes: Notes) -> Iterator[Source]:
         yield _open_csv(Utf8(file, label(path), notes), label(path), notes)
 
 
+def is_several(path: str) -> bool:
+    """Whether a name means several Parquet files: a folder, or a pattern such as rows/*.parquet."""
+    return os.path.isdir(path) or (glob.has_magic(path) and not os.path.exists(path))
+
+
+def open_stream(path: str, asked: bool | None) -> Any:
+    """A `ParquetTable` where a table is to be streamed, because of its size or on demand; None if it is not."""
+    if not is_several(path) and not (path != STANDARD_INPUT and _is_parquet(path)):
+        if asked:
+            raise Problem(
+                f"{label(path)} cannot be streamed: it is not Parquet; convert it, or leave out --stream or --cluster"
+            )
+        return None
+    from tartree.table import ParquetTable
+
+    table = ParquetTable(path, in_memory=None if asked is None else not asked)
+    return None if table.in_memory else table
+
+
+def _is_parquet(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(4) == b"PAR1"
+
+
+def _open_files(path: str) -> Source:
+    from tartree.table import ParquetTable
+
+    table = ParquetTable(path)
+
+    def batches() -> Iterator[Any]:
+        yield pa.RecordBatch.from_pylist([], schema=table.schema)
+        for _, piece in table.scan():
+            yield from table.as_table(piece).to_batches()
+
+    return Source(path, table.names, batches(), is_text=False, files=tuple(table.files))
+
+
 def _open_parquet(path: str) -> Iterator[Source]:
     if path == STANDARD_INPUT:
         raise Problem("standard input holds Parquet, which cannot be read from a pipe; give the name of the file")
-    with pyarrow.parquet.ParquetFile(path, memory_map=True) as file:
-        schema = file.schema_arrow
-        _check_names(schema.names, path)
-
-        def batches() -> Iterator[Any]:
-            yield pa.RecordBatch.from_pylist([], schema=schema)
-            yield from file.iter_batches()
-
-        yield Source(path, schema.names, batches(), is_text=False)
+    with pyarrow.parquet.ParquetFile(path) as file:
+        _check_names(file.schema_arrow.names, path)
+    yield _open_files(path)
 
 
 def _open_csv(stream: Utf8, name: str, notes: Notes) -> Source:

@@ -27,6 +27,7 @@ class Target:
     task: Task
     values: NDArray[Any]  # (rows,)
     classes: dict[Any, int]  # rows of each class, most frequent first; empty for regression
+    summary: str = ""  # of a regression whose values are not at hand
 
     @property
     def is_classification(self) -> bool:

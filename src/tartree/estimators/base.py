@@ -6,29 +6,31 @@ import copy
 import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from torch import Tensor
 
 from tartree import ops, persist
-from tartree.estimators.precision import in_double
+from tartree.estimators.explaining import Explaining
+from tartree.estimators.predicting import Predicting
 from tartree.estimators.rows import is_large_map, join_equal_rows, split_rows
 from tartree.estimators.state import RECORDS, state_of
 from tartree.nn import Output, Selection, Tree
-from tartree.nn.best_leaf import best_leaf
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.structure import Structure
 from tartree.table import TableEncoder
-from tartree.training import RECIPES, Callback, LazyRows, Recipe, Rows, TensorRows, train
+from tartree.training import ALONE, RECIPES, Callback, LazyRows, Recipe, Rows, Team, TensorRows, train
+
+if TYPE_CHECKING:
+    from tartree.estimators.targets import TargetCoder, TargetStatistics
 
 #: Early stopping by itself begins here: below, every row is worth more in training than in validation. So it is up to
 #: REFIT_ROWS, where the rows held out come back in a refit; beyond, a tenth of the rows is not missed.
@@ -42,11 +44,9 @@ CANONICAL_ROWS = 20_000
 SAMPLE_ROWS = 2_000
 
 
-class BaseTart(BaseEstimator):  # type: ignore[misc]
+class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; see `TartClassifier` for the parameters."""
 
-    _sample: tuple[Tensor, Tensor, Tensor | None] | None = None
-    _importances: NDArray[np.float64] | None = None
     _stop_before_training: bool = False
 
     def __init__(
@@ -105,6 +105,14 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         """What the leaves give, once the target has been seen."""
 
     @abstractmethod
+    def _target_statistics(self, n_targets: int) -> TargetStatistics:
+        """What has to be known of a target that comes in pieces, still empty."""
+
+    @abstractmethod
+    def _learn_target(self, statistics: Any, *, weighted: bool) -> TargetCoder:
+        """Take classes or scale from the statistics of a target; how it is written for training."""
+
+    @abstractmethod
     def _fitted_data(self) -> dict[str, Any]:
         """What a file must hold beyond the tree and the encoder, as plain data."""
 
@@ -121,24 +129,11 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
 
         `target` is on the CPU, (rows, ...); `strata` keeps the shares of classes equal in the validation part.
         """
-        structure = self._structure()
         recipe = self._recipe()
-        self._check_used()
-        if self.selection not in ("multi", "single"):
-            raise ValueError(f"selection must be 'multi' or 'single', however: selection={self.selection!r}")
-        device = self._device()
         rng = check_random_state(self.random_state)
-        seeds = rng.randint(np.iinfo(np.int32).max, size=self._positive("members") + 1)
-        settings = {name: getattr(self, name) for name in TREE_SETTINGS}
-        if self.warm_start and hasattr(self, "tree_"):
-            self._check_unchanged(structure, settings)
-        else:
-            self.structure_ = structure
-            self._build(settings, seed=int(seeds[0]))
-            self._draw_weights(seeds[1:])
-        for record in RECORDS:  # they belong to the tree as it was
-            self.__dict__.pop(record, None)
-        self.tree_.to(device)
+        seeds = self._draw_seeds(rng)
+        device = self._make_tree(seeds)
+        self.streamed_ = False
         if self._stop_before_training:
             self._prepared = target, weight
             return
@@ -154,8 +149,32 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
             verbose=self.verbose,
         )
         if self._stopping(len(target)) == "refit" and not self.history_.interrupted:
-            self._refit(X, target, weight, device, recipe, seeds)
+            x = None if is_large_map(X) else self._encoded(X)
+            self._refit(self._rows_of(X, x, target, weight, None, device), recipe, seeds)
         self.tree_.eval()
+
+    def _draw_seeds(self, rng: np.random.RandomState) -> NDArray[Any]:
+        """A seed of the run and one of each member, (1 + members,)."""
+        return rng.randint(np.iinfo(np.int32).max, size=self._positive("members") + 1)
+
+    def _make_tree(self, seeds: NDArray[Any]) -> torch.device:
+        """Check the parameters and build the tree, or go on with the one at hand; the device where it is."""
+        structure = self._structure()
+        self._check_used()
+        if self.selection not in ("multi", "single"):
+            raise ValueError(f"selection must be 'multi' or 'single', however: selection={self.selection!r}")
+        device = self._device()
+        settings = {name: getattr(self, name) for name in TREE_SETTINGS}
+        if self.warm_start and hasattr(self, "tree_"):
+            self._check_unchanged(structure, settings)
+        else:
+            self.structure_ = structure
+            self._build(settings, seed=int(seeds[0]))
+            self._draw_weights(seeds[1:])
+        for record in RECORDS:  # they belong to the tree as it was
+            self.__dict__.pop(record, None)
+        self.tree_.to(device)
+        return device
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Tensor, NDArray[np.float64] | None]:
         """All that `fit` does before training: checks, encoder, tree. Gives the target and weights of training."""
@@ -167,26 +186,19 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
             del self._stop_before_training
             self.__dict__.pop("_prepared", None)
 
-    def _refit(
-        self,
-        X: Any,
-        target: Tensor,
-        weight: NDArray[np.float64] | None,
-        device: torch.device,
-        recipe: Recipe,
-        seeds: NDArray[Any],
-    ) -> None:
+    def _refit(self, rows: Rows, recipe: Recipe, seeds: NDArray[Any], team: Team = ALONE) -> None:
         """Train anew on all rows, each member up to its best epoch; when interrupted, go back to what there was."""
         stopped_early = copy.deepcopy(self.tree_.state_dict())
         self._draw_weights(seeds[1:])
         try:
             self.refit_history_ = train(
                 self.tree_,
-                self._rows_of(X, None if is_large_map(X) else self._encoded(X), target, weight, None, device),
+                rows,
                 recipe,
                 generator=torch.Generator().manual_seed(int(seeds[0])),
                 keep_epoch=self.history_.best_epoch,
                 verbose=self.verbose,
+                team=team,
             )
             self.history_.interrupted = self.refit_history_.interrupted
         except KeyboardInterrupt:
@@ -227,15 +239,18 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
         """Learn the encoding; a table on disk is looked at through a sample of its rows."""
         if self.warm_start and hasattr(self, "tree_"):
             return
+        self._refuse_grown()
+        if is_large_map(X):
+            some = np.random.default_rng(0).choice(len(X), size=min(len(X), 200_000), replace=False)
+            X, weight = np.asarray(X[np.sort(some)]), None
+        self._set_encoder(TableEncoder(numeric=self.numeric).fit(X, sample_weight=weight))
+
+    def _refuse_grown(self) -> None:
         if self._is_grown():
             raise ValueError(
                 f"a model with the structure of a grown tree cannot be fitted anew, however: {self.structure_}; with "
                 "warm_start=True training goes on, and clone(model) makes a regular tree"
             )
-        if is_large_map(X):
-            some = np.random.default_rng(0).choice(len(X), size=min(len(X), 200_000), replace=False)
-            X, weight = np.asarray(X[np.sort(some)]), None
-        self._set_encoder(TableEncoder(numeric=self.numeric).fit(X, sample_weight=weight))
 
     def _set_encoder(self, encoder: TableEncoder) -> None:
         self.encoder_ = encoder
@@ -369,195 +384,6 @@ class BaseTart(BaseEstimator):  # type: ignore[misc]
             sample_weight, np.empty((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
         )
         return weight
-
-    # What a fitted tree tells
-
-    def _encode(self, X: Any) -> NDArray[np.float32]:
-        encoded: NDArray[np.float32] = self.encoder_.transform(X)
-        return encoded
-
-    def _encoded(self, X: Any) -> Tensor:
-        return torch.from_numpy(self._encode(X))
-
-    def _chunks(self, X: Any) -> Iterator[Tensor]:
-        """Encoded rows in pieces of a size that keeps leaves times rows small."""
-        check_is_fitted(self, "tree_")
-        numbers_per_row = self.tree_.output.n_numbers * self.structure_.n_leaves + sum(self.structure_.widths)
-        size = max(64, 2**23 // (numbers_per_row * len(next(iter(self.tree_.parameters()), torch.empty(1)))))
-        if is_large_map(X):
-            yield from (self._encoded(X[start : start + size]) for start in range(0, len(X), size))
-        else:
-            yield from self._encoded(X).split(size)
-
-    def _each_chunk(self, X: Any) -> Iterator[tuple[Tree, Tensor]]:
-        """Pieces of a table with the tree to apply, in double precision on a CPU.
-
-        In single precision, a row's result would depend in its last digits on the rows beside it.
-        """
-        tree, device = self._prediction_tree()
-        for chunk in self._chunks(X):
-            yield tree, chunk.to(device, torch.float64 if device.type == "cpu" else torch.float32)
-
-    def _prediction_tree(self) -> tuple[Tree, torch.device]:
-        check_is_fitted(self, "tree_")
-        parameter = next(iter(self.tree_.parameters()), torch.empty(0))
-        if parameter.device.type != "cpu":
-            return self.tree_, parameter.device
-        return in_double(self.tree_), parameter.device
-
-    @torch.no_grad()
-    def _predict_members(self, X: Any) -> NDArray[np.float64]:
-        """What each member predicts, (members, rows, ...)."""
-        parts = [tree.predict(x, self.selection).double().cpu() for tree, x in self._each_chunk(X)]
-        return torch.cat(parts, dim=1).numpy()
-
-    @torch.no_grad()
-    def apply(self, X: Any) -> NDArray[np.int64]:
-        """The node of the leaf with the largest arrival: (rows,), or (rows, members) with several members.
-
-        Nodes are numbered layer by layer from the root, 0, as `decision_path` does.
-        """
-        first_leaf = sum(self.structure_.widths[:-1]) if hasattr(self, "structure_") else 0
-        parts = [best_leaf(tree, x)[0].cpu() for tree, x in self._each_chunk(X)]
-        nodes = torch.cat(parts, dim=1).numpy().T + first_leaf
-        return nodes if nodes.shape[1] > 1 else nodes[:, 0]
-
-    @torch.no_grad()
-    def decision_path(self, X: Any) -> Any:
-        """The nodes on the most probable way to the leaf of `apply`, as a sparse indicator matrix (rows, nodes).
-
-        With several members the nodes of all members stand side by side, and a second array says where each member's
-        begin, as in scikit-learn's forests.
-        """
-        from tartree.explain.evaluation import hard_paths
-
-        check_is_fitted(self, "tree_")
-        structure = self.structure_
-        offsets = np.concatenate([[0], np.cumsum(structure.widths)])
-        parts = []
-        for tree, x in self._each_chunk(X):
-            logits = tree.decision(x)
-            paths = hard_paths(structure, tree.branching.arrivals(logits), tree.branching.probabilities(logits))
-            parts.append(paths + offsets[:-1])
-        nodes = np.concatenate(parts, axis=1)  # (members, rows, layers)
-        n_members, n_rows, n_layers = nodes.shape
-        starts = np.arange(n_members + 1) * offsets[-1]
-        columns = (nodes + starts[:-1, None, None]).transpose(1, 0, 2).reshape(-1)
-        ends = np.arange(n_rows + 1) * n_members * n_layers
-        indicator = sparse.csr_matrix((np.ones(len(columns)), columns, ends), shape=(n_rows, starts[-1]))
-        return indicator if n_members == 1 else (indicator, starts)
-
-    def get_depth(self) -> int:
-        """Number of decisions on the way to a leaf."""
-        check_is_fitted(self, "tree_")
-        return int(self.structure_.depth)
-
-    def get_n_leaves(self) -> int:
-        """Number of leaves of one member."""
-        check_is_fitted(self, "tree_")
-        return int(self.structure_.n_leaves)
-
-    # Explanations
-
-    def explain(
-        self, X: Any, *, background: Any = None, share: float = 0.9, max_paths: int = 5, max_terms: int = 12
-    ) -> Any:
-        """Explain rows: paths, conditions, arrivals, contributions; see `tartree.explain.explain_rows`.
-
-        Parameters
-        ----------
-        X : table of shape (rows, columns)
-        background : table, optional
-            Rows whose mean the rows are compared with; by default a row of mean numbers and most frequent levels.
-        share : float, default=0.9
-            Paths of a row are listed until they have this share of its arrival.
-        max_paths, max_terms : int
-            The most paths of a row and member, and terms of a step.
-        """
-        from tartree.explain import explain_rows
-
-        return explain_rows(self, X, background=background, share=share, max_paths=max_paths, max_terms=max_terms)
-
-    def simplify(
-        self,
-        X: Any,
-        tolerance: float | None = None,
-        max_leaves: int | None = None,
-        max_terms: int | None = None,
-        *,
-        max_boxes: int = 512,
-    ) -> Self:
-        """A smaller model that predicts nearly the same, with its `certificate_`; see `tartree.explain.simplify`.
-
-        Parameters
-        ----------
-        X : table of shape (rows, columns)
-            Rows that say where the model must stay the same, such as those of training.
-        tolerance : float, optional
-            The largest change of a probability, or of a value in standard deviations of the training target, on these
-            rows; 0.01 where none of the three is given.
-        max_leaves, max_terms : int, optional
-            The most leaves of a member, and features that a decision or leaf may look at.
-        max_boxes : int, default=512
-            How many parts of the data's box the bound of the certificate may look at.
-        """
-        from tartree.explain import simplify
-
-        smaller: Self = simplify(
-            self, X, tolerance=tolerance, max_leaves=max_leaves, max_terms=max_terms, max_boxes=max_boxes
-        )
-        return smaller
-
-    def harden(self, X: Any) -> Self:
-        """The single-path model, with how it compares on these rows in `hardening_`; see `tartree.explain.harden`."""
-        from tartree.explain import harden
-
-        harder: Self = harden(self, X)
-        return harder
-
-    def report(
-        self,
-        X: Any,
-        y: Any,
-        path: Any,
-        *,
-        rows: int = 1000,
-        title: str | None = None,
-        sizes: Sequence[int] | None = None,
-    ) -> None:
-        """Write an HTML page about the model on these rows: one file, which needs no network.
-
-        Parameters
-        ----------
-        X, y : table and target
-            Rows to measure the model on; `y` may be None.
-        path : path of the file
-        rows : int, default=1000
-            How many rows the page holds, to be looked at one by one.
-        title : str, optional
-        sizes : sequence of int, optional
-            Numbers of leaves of the smaller models that a slider offers; none with an empty one.
-        """
-        from tartree.explain.page import write_report
-
-        write_report(self, X, y, path, rows=rows, title=title, sizes=sizes)
-
-    @property
-    def feature_importances_(self) -> NDArray[np.float64]:
-        """Importance of each column, (columns,): its share of the impurity removed on (a sample of) the training rows.
-
-        `tartree.explain.importances` gives those of other rows.
-        """
-        check_is_fitted(self, "tree_")
-        if self._importances is None:
-            if self._sample is None:
-                raise AttributeError(
-                    "feature_importances_ is not known of a table read from disk: call explain.importances(model, X, y)"
-                )
-            from tartree.explain.importances import sample_importances
-
-            self._importances = sample_importances(self, *self._sample)
-        return self._importances
 
     # Files
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Self
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -18,7 +18,11 @@ from tartree.estimators.base import BaseTart
 from tartree.estimators.rows import check_equal_rows, number_of_rows
 from tartree.nn import Classes, Output, Selection
 from tartree.nn.tree import DecisionFactory, LeafFactory
+from tartree.table.parquet import is_parquet
 from tartree.training import Callback, Recipe
+
+if TYPE_CHECKING:
+    from tartree.estimators.targets import LabelCoder, LabelStatistics
 
 
 class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
@@ -93,6 +97,8 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         Losses by epoch; whether it was interrupted.
     n_parameters_ : int
         Number of trained numbers, of all members.
+    streamed_ : bool
+        Whether the rows came as a stream from files, rather than from memory.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -168,13 +174,20 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : table of shape (rows, columns)
-        y : array of shape (rows,)
-            Labels of any kind: text, integers, booleans.
-        sample_weight : array of shape (rows,), optional
-            Weights of rows; a weight counts like that many equal rows, except that levels of a category are counted
-            by rows when rare ones are grouped.
+        X : table of shape (rows, columns), or where one is
+            A path, pattern, folder or list of Parquet files, an Arrow dataset, or a `tartree.table.ParquetTable`. A
+            large one is not read into memory but streamed.
+        y : array of shape (rows,), or str
+            Labels of any kind: text, integers, booleans. With files, the name of the column.
+        sample_weight : array of shape (rows,), or str, optional
+            Weights of rows, with files the name of the column. A weight counts like that many equal rows, except that
+            levels of a category are counted by rows when rare ones are grouped.
         """
+        if is_parquet(X):
+            from tartree.estimators.streaming import fit_parquet
+
+            fit_parquet(self, X, y, sample_weight)
+            return self
         if y is None:
             raise ValueError("This TartClassifier estimator requires y to be passed, but the target y is None")
         labels = column_or_1d(y, warn=True)
@@ -185,14 +198,7 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         weight = self._sample_weight(sample_weight, n_rows)
         self._fit_encoder(X, weight)  # before class weights, which say nothing about the columns
         classes, codes = np.unique(labels, return_inverse=True)
-        if len(classes) < 2:
-            only = classes.tolist()[0]
-            raise ValueError(
-                f"TartClassifier needs at least two classes to tell apart, however: y has one class, {only!r}"
-            )
-        if self.warm_start and hasattr(self, "tree_") and not np.array_equal(classes, self.classes_):
-            raise ValueError(f"warm_start must keep the classes {self.classes_.tolist()}, however: {classes.tolist()}")
-        self.classes_ = classes
+        self._set_classes(classes)
         if self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, labels)
             weight = by_class if weight is None else by_class * weight
@@ -201,18 +207,49 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         self._fit_tree(X, torch.from_numpy(codes.astype(np.int64)), weight, strata=codes)
         return self
 
+    def _set_classes(self, classes: NDArray[Any]) -> None:
+        if len(classes) < 2:
+            only = classes.tolist()[0]
+            raise ValueError(
+                f"TartClassifier needs at least two classes to tell apart, however: y has one class, {only!r}"
+            )
+        if self.warm_start and hasattr(self, "tree_") and not np.array_equal(classes, self.classes_):
+            raise ValueError(f"warm_start must keep the classes {self.classes_.tolist()}, however: {classes.tolist()}")
+        self.classes_ = classes
+
+    def _target_statistics(self, n_targets: int) -> LabelStatistics:
+        from tartree.estimators.targets import LabelStatistics
+
+        return LabelStatistics()
+
+    def _learn_target(self, statistics: LabelStatistics, *, weighted: bool) -> LabelCoder:
+        from tartree.estimators.targets import LabelCoder
+
+        coder = LabelCoder(statistics, self.class_weight, weighted=weighted)
+        self._set_classes(coder.classes)
+        return coder
+
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class, (rows, classes): the mean over the members."""
-        members = self._predict_members(X)
-        probabilities: NDArray[np.float64] = members.mean(axis=0)
-        probabilities /= probabilities.sum(axis=1, keepdims=True)
-        return probabilities
+        """Probability of each class, (rows, classes): the mean over the members.
+
+        `X` may be a table in files, as in `fit`.
+        """
+        return np.concatenate(list(self._probabilities(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row, (rows,)."""
+        """The most probable class of each row, (rows,); `X` may be a table in files, as in `fit`."""
         check_is_fitted(self, "tree_")
-        predicted: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        small = np.min_scalar_type(len(self.classes_))  # a place a row, until all are known
+        places = [probabilities.argmax(axis=1).astype(small) for probabilities in self._probabilities(X)]
+        predicted: NDArray[Any] = self.classes_[np.concatenate(places)]
         return predicted
+
+    def _probabilities(self, X: Any) -> Iterator[NDArray[np.float64]]:
+        """Chunk by chunk, (rows, classes)."""
+        for members in self._predict_members(X):
+            probabilities: NDArray[np.float64] = members.mean(axis=0)
+            probabilities /= probabilities.sum(axis=1, keepdims=True)
+            yield probabilities
 
     def _output(self) -> Output:
         return Classes(len(self.classes_))

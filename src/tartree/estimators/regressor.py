@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -15,6 +15,10 @@ from torch import Tensor
 from tartree.estimators.base import BaseTart
 from tartree.estimators.rows import check_equal_rows, number_of_rows
 from tartree.nn import Gaussian, Output
+from tartree.table.parquet import is_parquet
+
+if TYPE_CHECKING:
+    from tartree.estimators.targets import ValueCoder, ValueStatistics
 
 
 class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
@@ -43,27 +47,30 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : table of shape (rows, columns)
-        y : array of shape (rows,) or (rows, targets)
-        sample_weight : array of shape (rows,), optional
-            Weights of rows; a weight counts like that many equal rows, except that levels of a category are counted
-            by rows when rare ones are grouped.
+        X : table of shape (rows, columns), or where one is
+            A path, pattern, folder or list of Parquet files, an Arrow dataset, or a `tartree.table.ParquetTable`. A
+            large one is not read into memory but streamed.
+        y : array of shape (rows,) or (rows, targets), or str or list of str
+            With files, the names of the columns.
+        sample_weight : array of shape (rows,), or str, optional
+            Weights of rows, with files the name of the column. A weight counts like that many equal rows, except that
+            levels of a category are counted by rows when rare ones are grouped.
         """
+        if is_parquet(X):
+            from tartree.estimators.streaming import fit_parquet
+
+            fit_parquet(self, X, y, sample_weight)
+            return self
         if y is None:
             raise ValueError("This TartRegressor estimator requires y to be passed, but the target y is None")
         values = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0)
-        one_target = values.ndim == 1 or values.shape[1] == 1
-        if one_target:
+        if values.ndim == 1 or values.shape[1] == 1:
             values = column_or_1d(values, warn=True)[:, None]
         n_rows = number_of_rows(X)
         check_equal_rows(n_rows, len(values))
         weight = self._sample_weight(sample_weight, n_rows)
         self._fit_encoder(X, weight)
-        if self.warm_start and hasattr(self, "tree_") and values.shape[1] != len(self.target_center_):
-            raise ValueError(
-                f"warm_start must keep the {len(self.target_center_)} target(s), however: {values.shape[1]} are given"
-            )
-        self._one_target = one_target
+        self._set_targets(values.shape[1])
         if not (self.warm_start and hasattr(self, "tree_")):
             # Centered by the middle of the range first, so that a large offset keeps its digits.
             middle = values.min(axis=0) / 2 + values.max(axis=0) / 2
@@ -75,15 +82,44 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
         self._fit_tree(X, target, weight, strata=None)
         return self
 
+    def _set_targets(self, n_targets: int) -> None:
+        if self.warm_start and hasattr(self, "tree_") and n_targets != len(self.target_center_):
+            raise ValueError(
+                f"warm_start must keep the {len(self.target_center_)} target(s), however: {n_targets} are given"
+            )
+        self._one_target = n_targets == 1
+
+    def _target_statistics(self, n_targets: int) -> ValueStatistics:
+        from tartree.estimators.targets import ValueStatistics
+        from tartree.table.moments import Moments
+
+        return ValueStatistics([Moments() for _ in range(n_targets)])
+
+    def _learn_target(self, statistics: ValueStatistics, *, weighted: bool) -> ValueCoder:
+        from tartree.estimators.targets import ValueCoder
+
+        if not statistics.weight:
+            raise ValueError("sample_weight must not be zero for every row, however: no weight is positive")
+        self._set_targets(len(statistics.moments))
+        if not (self.warm_start and hasattr(self, "tree_")):
+            spread = np.array([moments.spread for moments in statistics.moments])
+            self.target_center_ = np.array([moments.center for moments in statistics.moments])
+            self.target_scale_ = np.where(spread > 0, spread, 1.0)
+        return ValueCoder(self.target_center_, self.target_scale_, statistics.weight / statistics.n_counted)
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Predicted values, (rows,) or (rows, targets); with `return_std`, a pair of them and standard deviations."""
-        moments = self._predict_members(X)  # (members, rows, 2 targets)
-        mean, square = np.split(moments.mean(axis=0), 2, axis=-1)
-        values = self.target_center_ + self.target_scale_ * mean
-        if not return_std:
-            return self._columns(values)
-        std = self.target_scale_ * np.sqrt(np.maximum(square - np.square(mean), 0.0))
-        return self._columns(values), self._columns(std)
+        """Predicted values, (rows,) or (rows, targets); with `return_std`, a pair of them and standard deviations.
+
+        `X` may be a table in files, as in `fit`.
+        """
+        parts: list[list[NDArray[np.float64]]] = [[], []]
+        for moments in self._predict_members(X):  # (members, rows, 2 targets)
+            mean, square = np.split(moments.mean(axis=0), 2, axis=-1)
+            parts[0].append(self.target_center_ + self.target_scale_ * mean)
+            if return_std:
+                parts[1].append(self.target_scale_ * np.sqrt(np.maximum(square - np.square(mean), 0.0)))
+        found = [self._columns(np.concatenate(part)) for part in parts if part]
+        return tuple(found) if return_std else found[0]
 
     @torch.no_grad()
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> NDArray[np.float64]:

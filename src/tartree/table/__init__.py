@@ -6,6 +6,20 @@ whole is saved as plain data (`state`). `TableEncoder` puts the three together f
 
 from tartree.table.columns import OTHER, Boolean, Category, Column, Constant, Feature, Numeric
 from tartree.table.encoder import TableEncoder
+from tartree.table.parquet import ParquetTable
 from tartree.table.scaling import Scaling
+from tartree.table.statistics import TableStatistics
 
-__all__ = ["OTHER", "Boolean", "Category", "Column", "Constant", "Feature", "Numeric", "Scaling", "TableEncoder"]
+__all__ = [
+    "OTHER",
+    "Boolean",
+    "Category",
+    "Column",
+    "Constant",
+    "Feature",
+    "Numeric",
+    "ParquetTable",
+    "Scaling",
+    "TableEncoder",
+    "TableStatistics",
+]

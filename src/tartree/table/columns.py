@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import repeat
 from numbers import Real
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +106,7 @@ class Numeric:
 
     def encode(self, raw: RawColumn, out: NDArray[np.float32]) -> None:
         values = raw.numbers(self.unit)  # (rows,)
-        missing = _gaps_of(values, raw.label)
+        missing = gaps_of(values, raw.label)
         if self.varies:
             encoded = self.scaling.encode(values)
             if missing is not None:
@@ -175,12 +175,15 @@ class Category:
     def encode(self, raw: RawColumn, out: NDArray[np.float32]) -> None:
         if not out.shape[1]:
             return
-        codes: dict[Level | None, int] = {level: code for code, level in enumerate(self.levels)}
+        places: dict[Level | None, int] = {level: place for place, level in enumerate(self.levels)}
         unseen = len(self.levels) if self.other else -1
-        codes[None] = out.shape[1] - 1 if self.gaps else unseen
+        places[None] = out.shape[1] - 1 if self.gaps else unseen
         numeric = bool(self.levels) and not isinstance(self.levels[0], str)
-        keys = as_numbers(raw.objects()) if numeric else as_texts(raw.objects())
-        found = np.fromiter(map(codes.get, keys, repeat(unseen)), dtype=np.intp, count=len(keys))  # (rows,)
+        # Of a column with codes, each different value is looked up once, and a gap beside them.
+        objects = raw.objects() if raw.codes is None else [*raw.values, None]
+        keys = as_numbers(objects) if numeric else as_texts(objects)
+        found = np.fromiter(map(places.get, keys, repeat(unseen)), dtype=np.intp, count=len(keys))
+        found = found if raw.codes is None else found[raw.codes]  # (rows,)
         rows = np.flatnonzero(found >= 0)
         out[rows, found[rows]] = 1.0
 
@@ -219,79 +222,137 @@ class Constant:
 Column: TypeAlias = Numeric | Boolean | Category | Constant
 
 
-def fit_column(
-    raw: RawColumn,
-    *,
-    n_quantiles: int | None,
-    max_levels: int,
-    min_count: int,
-    weights: NDArray[np.float64] | None = None,
-    plain: bool = False,
-) -> Column:
-    """Learn how to encode a column; `n_quantiles=None` standardises numbers. Weights of rows are positive."""
+class Values(Protocol):
+    """How the numbers of a column are spread: all of them at hand, or what statistics kept of them."""
+
+    def middle(self) -> float:
+        """The lower median, each number counted once."""
+
+    def standardise(self) -> tuple[float, Scaling]:
+        """The lower median by weight, and the scaling by mean and standard deviation."""
+
+    def through_quantiles(self, n_quantiles: int, standard: Scaling) -> Scaling:
+        """The map to a standard normal."""
+
+
+@dataclass(frozen=True)
+class Present:
+    """All numbers of a column, without gaps, and their weights."""
+
+    values: NDArray[np.float64]  # (rows,)
+    weights: NDArray[np.float64] | None  # (rows,)
+
+    def middle(self) -> float:
+        return float(np.sort(self.values)[(len(self.values) - 1) // 2])
+
+    def standardise(self) -> tuple[float, Scaling]:
+        return standardise(self.values, self.weights)
+
+    def through_quantiles(self, n_quantiles: int, standard: Scaling) -> Scaling:
+        return through_quantiles(self.values, n_quantiles, standard, self.weights)
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What an encoder says about all columns; `n_quantiles=None` standardises numbers."""
+
+    n_quantiles: int | None
+    max_levels: int
+    min_count: int
+    plain: bool = False
+
+
+def fit_column(raw: RawColumn, fitting: Fitting, weights: NDArray[np.float64] | None = None) -> Column:
+    """Learn how to encode a column. Weights of rows are positive."""
     if raw.kind == "empty":
         return Constant(None)
     if raw.kind == "category":
-        return _fit_category(raw.objects(), max_levels, min_count)
+        counts = count_levels(raw)
+        gaps = counts.pop(None, 0) > 0
+        return category_of(counts, gaps, fitting)
     if raw.kind == "boolean":
-        return _fit_boolean(raw.values)
-    return _fit_numeric(raw, n_quantiles, weights, plain)
+        values = raw.values
+        return boolean_of(int((values == 1).sum()), int((values == 0).sum()), bool(np.isnan(values).any()))
+    return _fit_numeric(raw, fitting, weights)
 
 
-def _fit_numeric(
-    raw: RawColumn, n_quantiles: int | None, weights: NDArray[np.float64] | None, plain: bool = False
-) -> Numeric | Constant:
+def _fit_numeric(raw: RawColumn, fitting: Fitting, weights: NDArray[np.float64] | None) -> Numeric | Constant:
     values = raw.values  # (rows,)
-    missing = _gaps_of(values, raw.label)
+    missing = gaps_of(values, raw.label)
     present = values if missing is None else values[~missing]
     own = weights if missing is None or weights is None else weights[~missing]
     if not len(present):
         return Constant(None)
-    unit = raw.kind
-    if unit == "datetime" and not np.any(present % units.DAY):
-        unit = "date"
+    unit = "date" if raw.kind == "datetime" and are_days(present) else raw.kind
     low, high = float(present.min()), float(present.max())
-    whole = unit == "number" and bool(np.all(np.rint(present) == present))
-    if plain and unit == "number":
-        median = float(np.sort(present)[(len(present) - 1) // 2])
+    whole = unit == "number" and are_whole(present)
+    return numeric_of(unit, low, high, whole, missing is not None, Present(present, own), fitting)
+
+
+def are_whole(present: NDArray[np.float64]) -> bool:
+    return bool(np.all(np.rint(present) == present))
+
+
+def are_days(present: NDArray[np.float64]) -> bool:
+    """Whether seconds are whole days."""
+    return not np.any(present % units.DAY)
+
+
+def numeric_of(
+    unit: str, low: float, high: float, whole: bool, gaps: bool, values: Values, fitting: Fitting
+) -> Numeric | Constant:
+    """A column of numbers with at least one value."""
+    if fitting.plain and unit == "number":
         above = max(high, float(np.nextafter(low, np.inf)))  # a range, so that a column of one value has its feature
-        return Numeric(unit, IDENTITY, median, low, above, whole, gaps=missing is not None)
+        return Numeric(unit, IDENTITY, values.middle(), low, above, whole, gaps)
     if low == high:
-        if missing is None:
+        if not gaps:
             return Constant(written(np.asarray([low]), unit, fine=True).tolist()[0])
         return Numeric(unit, IDENTITY, low, low, low, whole, gaps=True)
-    median, scaling = standardise(present, own)
-    if n_quantiles is not None:
-        scaling = through_quantiles(present, n_quantiles, scaling, own)
-    return Numeric(unit, scaling, median, low, high, whole, gaps=missing is not None)
+    median, scaling = values.standardise()
+    if fitting.n_quantiles is not None:
+        scaling = values.through_quantiles(fitting.n_quantiles, scaling)
+    return Numeric(unit, scaling, median, low, high, whole, gaps)
 
 
-def _fit_boolean(values: NDArray[np.float64]) -> Boolean | Constant:
-    missing = np.isnan(values)
-    trues, falses = int((values == 1).sum()), int((values == 0).sum())
-    if not missing.any() and (trues == 0 or falses == 0):
+def boolean_of(trues: int, falses: int, gaps: bool) -> Boolean | Constant:
+    """A column of booleans by how many there are."""
+    if not gaps and (trues == 0 or falses == 0):
         return Constant(trues > 0)
-    return Boolean(fill=trues >= falses, gaps=bool(missing.any()))
+    return Boolean(fill=trues >= falses, gaps=gaps)
 
 
-def _fit_category(objects: list[Any], max_levels: int, min_count: int) -> Category | Constant:
+def count_levels(raw: RawColumn) -> Counter[Any]:
+    """How often each level of a category comes: numbers if all are, otherwise text; None for gaps."""
+    objects = raw.objects() if raw.codes is None else raw.values
     present = set(map(type, objects)) - {type(None)}
     numeric = all(issubclass(kind, Real) for kind in present)
     keys = as_numbers(objects) if numeric else as_texts(objects)
     if numeric and any(isinstance(key, float) and math.isinf(key) for key in keys):
         keys = as_texts(objects)  # infinity as a level, which plain data cannot hold as a number
-    counts: Counter[Any] = Counter(keys)
-    gaps = counts.pop(None, 0) > 0
-    if len(counts) == 1 and not gaps:
+    if raw.codes is None:
+        return Counter(keys)
+    often = np.bincount(raw.codes + 1, minlength=len(keys) + 1).tolist()
+    counts: Counter[Any] = Counter()
+    for key, count in zip([None, *keys], often, strict=True):
+        if count:
+            counts[key] += count
+    return counts
+
+
+def category_of(counts: Counter[Any], gaps: bool, fitting: Fitting, *, more: bool = False) -> Category | Constant:
+    """A category by how often each level comes; `more` says that there are rare levels which are not among them."""
+    if len(counts) == 1 and not gaps and not more:
         return Constant(next(iter(counts)))
     frequent = sorted(
-        (level for level, count in counts.items() if count >= min_count), key=lambda level: (-counts[level], level)
+        (level for level, count in counts.items() if count >= fitting.min_count),
+        key=lambda level: (-counts[level], level),
     )
-    levels = tuple(frequent[:max_levels])
-    return Category(levels, other=len(levels) < len(counts), gaps=gaps)
+    levels = tuple(frequent[: fitting.max_levels])
+    return Category(levels, other=more or len(levels) < len(counts), gaps=gaps)
 
 
-def _gaps_of(values: NDArray[np.float64], label: str) -> NDArray[np.bool_] | None:
+def gaps_of(values: NDArray[np.float64], label: str) -> NDArray[np.bool_] | None:
     """Where the gaps are, None if there are none; an infinity is an error.  # (rows,)"""
     finite = np.isfinite(values)
     if finite.all():

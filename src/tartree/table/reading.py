@@ -32,13 +32,15 @@ class RawColumn:
 
     `kind` is a unit (see `units.Unit`), "boolean", "category", or "empty" where every value is a gap. `values` is a
     list of objects with None for gaps for a category, and float64 with NaN for gaps otherwise;
-    `source` is then what it was made from, if that tells more.
+    `source` is then what it was made from, if that tells more. A category may come with `codes`: then `values` are its
+    different texts, and a code is the place of a row's text among them, or -1 for a gap.
     """
 
     label: str
     kind: str
     values: Any  # (rows,)
     source: Any = None  # (rows,)
+    codes: NDArray[np.intp] | None = None  # (rows,)
 
     def numbers(self, unit: str) -> NDArray[np.float64]:
         """The values as float64 in the given unit, NaN for gaps; text is converted if every value of it can be."""
@@ -46,7 +48,7 @@ class RawColumn:
         if self.kind in accepted or self.kind == "empty":
             return np.asarray(self.values, dtype=np.float64)
         if self.kind == "category":
-            return parse_objects(self.values, unit, self.label)
+            return parse_objects(self.objects(), unit, self.label)
         if np.isnan(self.values).all():
             return np.asarray(self.values, dtype=np.float64)
         raise ValueError(
@@ -56,6 +58,8 @@ class RawColumn:
 
     def take(self, rows: NDArray[np.intp]) -> "RawColumn":
         """Some of the rows."""
+        if self.codes is not None:
+            return RawColumn(self.label, self.kind, self.values, codes=self.codes[rows])
         values, source = (
             [column[row] for row in rows] if isinstance(column, list) else column if column is None else column[rows]
             for column in (self.values, self.source)
@@ -64,6 +68,9 @@ class RawColumn:
 
     def objects(self) -> list[Any]:
         """The values as Python objects, None for gaps."""
+        if self.codes is not None:
+            levels = [*self.values, None]
+            return [levels[code] for code in self.codes.tolist()]
         if self.kind == "category" or self.source is not None:
             return list(self.values if self.source is None else self.source)
         present = ~np.isnan(self.values)
@@ -115,6 +122,20 @@ def read_table(X: Any) -> Table:
     return _read_matrix(_as_matrix(X))
 
 
+def string_names(table: Table) -> list[str] | None:
+    """The column names if they are strings, None if none is; a mixture is an error, as in scikit-learn."""
+    if not table.names:
+        return None
+    strings = [name for name in table.names if type(name) is str]
+    if strings and len(strings) < len(table.names):
+        types = sorted({type(name).__qualname__ for name in table.names})
+        raise TypeError(
+            "Feature names are only supported if all input features have string names, but your input has "
+            f"{types} as feature name / column name types; rename the columns to strings"
+        )
+    return strings or None
+
+
 def _read_frame(frame: nw.DataFrame[Any]) -> Table:
     names: list[Hashable] = list(frame.columns)
     if len(set(names)) < len(names):
@@ -132,6 +153,8 @@ def _duplicates(names: list[Any]) -> str:
 
 def _read_series(series: nw.Series[Any], label: str) -> RawColumn:
     dtype = series.dtype
+    if (coded := _read_arrow_text(series.to_native(), label)) is not None:
+        return coded
     if dtype.is_nested():
         raise ValueError(
             f"{label} must hold one value in every row, however: its type is {dtype}; "
@@ -144,6 +167,31 @@ def _read_series(series: nw.Series[Any], label: str) -> RawColumn:
         series = series.cast(nw.Float64)
     zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
     return read_array(series.to_numpy(), label, zoned=zoned)
+
+
+def _read_arrow_text(column: Any, label: str) -> RawColumn | None:
+    """Text of an Arrow column as its different values and codes; None if it is something else."""
+    if not type(column).__module__.startswith("pyarrow"):
+        return None
+    import pyarrow as pa
+
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return None
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    column = column.unify_dictionaries().combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(column, pa.ChunkedArray):  # without rows there is no chunk to take
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)
+    if len(column.dictionary) > len(column):  # that of a whole file, most of which is not here
+        column = column.dictionary_decode().dictionary_encode()
+    levels = column.dictionary.to_pylist()
+    codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.intp)  # (rows,)
+    if None in levels:
+        codes[np.isin(codes, [place for place, level in enumerate(levels) if level is None])] = -1
+    if not len(codes) or codes.max() < 0:
+        return RawColumn(label, "empty", np.full(len(codes), np.nan))
+    return RawColumn(label, "category", levels, codes=codes)
 
 
 def _as_matrix(X: Any) -> NDArray[Any]:

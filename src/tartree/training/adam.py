@@ -61,6 +61,10 @@ class Adam:
                 maximize=False,
             )
 
+    def tensors_of_state(self) -> list[Tensor]:
+        """All that it remembers of earlier steps, to be read and written."""
+        return [tensor for group in self.groups for tensor in (*group.means, *group.squares, *group.steps)]
+
 
 class _Group:
     def __init__(self, parameters: list[Tensor], decay: float) -> None:

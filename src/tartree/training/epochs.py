@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from typing import Protocol
 
@@ -14,20 +15,46 @@ from tartree.ops import fused
 from tartree.training.adam import paces
 from tartree.training.captured import Captured, can_capture
 from tartree.training.recipe import Recipe
-from tartree.training.rows import Batch, Rows, TensorRows
+from tartree.training.rows import Batch, OwnRows, Rows, TensorRows
 from tartree.training.step import Step
+from tartree.training.stream import StreamRows
+from tartree.training.team import ALONE, Team
+
+#: Noise below this is not drawn in a stream: it takes as long as reading the rows, and does nothing.
+FAINT = 1e-3
 
 
 class Epochs(Protocol):
     """Runs epochs, one after the other."""
 
+    step: Step
+
     def run(self, number: int) -> Tensor:
         """Epoch `number`, from 0; the mean loss of each member, (members,), which may still be being computed."""
 
 
-def make_epochs(tree: Tree, rows: Rows, recipe: Recipe, generator: torch.Generator) -> Epochs:
-    """The fastest way to run the epochs of a training."""
-    if isinstance(rows, TensorRows) and rows.x.device.type == "cuda" and fused.has_triton() and can_capture(tree):
+def make_epochs(
+    tree: Tree,
+    rows: Rows,
+    recipe: Recipe,
+    generator: torch.Generator,
+    team: Team = ALONE,
+    *,
+    resumable: bool = False,
+) -> Epochs:
+    """The fastest way to run the epochs of a training; `resumable` if it may be stopped and gone on with."""
+    if isinstance(rows, StreamRows):
+        return StreamEpochs(tree, rows, recipe, team)
+    if team.size > 1:
+        raise ValueError(f"a team must learn from a stream, however: {type(rows).__name__} for {team.size} workers")
+    if resumable:
+        return EagerEpochs(tree, rows, recipe, generator)
+    if (
+        isinstance(rows, TensorRows | OwnRows)
+        and rows.x.device.type == "cuda"
+        and fused.has_triton()
+        and can_capture(tree)
+    ):
         return CapturedEpochs(tree, rows, recipe)
     return EagerEpochs(tree, rows, recipe, generator)
 
@@ -59,10 +86,33 @@ class EagerEpochs:
             yield self.rows.take(index)
 
 
+class StreamEpochs:
+    """Step by step, from rows that are read meanwhile; a team shares the rows of each step."""
+
+    def __init__(self, tree: Tree, rows: StreamRows, recipe: Recipe, team: Team) -> None:
+        self.rows, self.recipe = rows, recipe
+        self.n_batches = recipe.n_batches(len(rows))
+        noise = recipe.noise(rows.blocks.nothing().x.shape[1], len(rows))
+        self.noise = noise if noise >= FAINT else 0.0
+        self.step = Step(tree, recipe, len(rows), self.n_batches, team=team)
+
+    def run(self, number: int) -> Tensor:
+        total: Tensor | None = None
+        recipe, n_batches = self.recipe, self.n_batches
+        batches = self.rows.epoch(number, n_batches, self.noise)
+        with closing(batches):  # also when interrupted: the thread that reads ends with it
+            for i, batch in enumerate(batches):
+                loss = self.step.learn(batch.x, batch, recipe.rate((number + i / n_batches) / recipe.epochs))
+                part = loss * (self.rows.step_rows(i, n_batches) / len(self.rows))
+                total = part if total is None else total + part
+        assert total is not None
+        return total
+
+
 class CapturedEpochs:
     """On a GPU: rows are shuffled and gathered there, and a step is one graph. Random numbers are torch's own."""
 
-    def __init__(self, tree: Tree, rows: TensorRows, recipe: Recipe) -> None:
+    def __init__(self, tree: Tree, rows: TensorRows | OwnRows, recipe: Recipe) -> None:
         self.rows = rows
         n_rows, device = len(rows), rows.x.device
         # Equal sizes but for the last, and whole vectors of memory: rows of a batch are the last axis of every tensor.
@@ -111,15 +161,17 @@ class CapturedEpochs:
         """The next rows in the order of this epoch."""
         from tartree.training import kernels
 
-        rows, n_features = self.rows, self.rows.x.shape[1]
+        rows, n_features = self.rows, self.rows.x[0].numel()
         index = torch.empty(size, dtype=torch.int64, device=rows.x.device)
-        x = rows.x.new_empty(size, n_features)
+        x = rows.x.new_empty(size, *rows.x.shape[1:])
         classes = rows.target if rows.target.dim() == 1 else self.order  # other targets are gathered by their index
         target = classes.new_empty(size)
         kernels.gather[(size,)](
             rows.x, classes, self.order, self.clock, x, target, index, self.n_batches, self.size, n_features,
             FEATURES=min(1024, 1 << (n_features - 1).bit_length()),
         )  # fmt: skip
+        if isinstance(rows, OwnRows):
+            return rows.batch(x, index)
         if rows.target.dim() > 1:
             target = rows.target.index_select(0, index)
         weight = None if rows.weight is None else rows.weight.index_select(-1, index)

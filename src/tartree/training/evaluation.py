@@ -9,17 +9,19 @@ from tartree import losses
 from tartree.nn import Selection, Tree, combine
 from tartree.ops import fused
 from tartree.training.captured import Captured, can_capture
-from tartree.training.rows import Batch, Rows, TensorRows
+from tartree.training.rows import Batch, OwnRows, Rows, TensorRows
+from tartree.training.team import ALONE, Team
 
 
 class Evaluation:
-    """Loss and score of each member on rows that it does not learn from."""
+    """Loss and score of each member on rows that it does not learn from, those of the whole team."""
 
-    def __init__(self, tree: Tree, rows: Rows, selection: Selection, batch_size: int) -> None:
-        self.tree, self.rows, self.selection = tree, rows, selection
+    def __init__(self, tree: Tree, rows: Rows, selection: Selection, batch_size: int, team: Team = ALONE) -> None:
+        self.tree, self.rows, self.selection, self.team = tree, rows, selection, team
         self.pieces = torch.arange(len(rows)).split(max(batch_size, 4096))
         self.captured: list[tuple[Captured, list[Tensor]]] = []
-        if isinstance(rows, TensorRows) and rows.x.device.type == "cuda" and fused.has_triton() and can_capture(tree):
+        on_gpu = isinstance(rows, (TensorRows, OwnRows)) and rows.x.device.type == "cuda"
+        if on_gpu and fused.has_triton() and can_capture(tree):
             self.captured = [self._capture(rows.take(index)) for index in self.pieces]
 
     @torch.no_grad()
@@ -30,10 +32,12 @@ class Evaluation:
             for run, _ in self.captured:
                 run()
             sums = torch.stack([torch.stack(parts) for _, parts in self.captured]).cpu().sum(0)
+        elif not len(self.rows):  # another worker has some
+            sums = torch.zeros(3, len(next(self.tree.parameters())), dtype=torch.float64)
         else:
             sums = torch.stack([torch.stack(self._sums(self.rows.take(index))).cpu() for index in self.pieces]).sum(0)
         self.tree.train()
-        loss, score, weight = sums
+        loss, score, weight = self.team.sum(sums)
         return loss / weight, score / weight
 
     def _sums(self, batch: Batch) -> list[Tensor]:

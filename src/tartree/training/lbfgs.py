@@ -17,7 +17,7 @@ from tartree.training.rows import Batch, Rows
 from tartree.training.step import enough_threads, loss_of
 
 if TYPE_CHECKING:
-    from tartree.training.loop import Callback, History
+    from tartree.training.history import Callback, History
 
 
 class _Stopped(Exception):
@@ -33,7 +33,7 @@ def solve(tree: Tree, rows: Rows, recipe: Recipe, callbacks: Sequence[Callback] 
     """
     from scipy.optimize import minimize
 
-    from tartree.training.loop import Epoch, History
+    from tartree.training.history import Epoch, History
 
     parameters = [p for p in tree.parameters() if p.requires_grad]
     dtype = parameters[0].dtype

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,45 +15,17 @@ from torch import Tensor
 from tartree.nn import Selection, Tree
 from tartree.training.epochs import make_epochs
 from tartree.training.evaluation import Evaluation
+from tartree.training.history import Callback, Epoch, History
+from tartree.training.keeping import Best, Keeper, Run
 from tartree.training.progress import progress_bar
 from tartree.training.recipe import Recipe
 from tartree.training.rows import Rows
 from tartree.training.step import enough_threads
+from tartree.training.stream import StreamRows
+from tartree.training.team import ALONE, Team
 
 #: Epochs between looks at the losses on a GPU, when nobody listens.
 LOOK_EVERY = 32
-
-
-@dataclass(frozen=True)
-class Epoch:
-    """What one pass over the rows gave; arrays have one entry a member."""
-
-    number: int  # from 1
-    epochs: int
-    learning_rate: float  # in its first step
-    loss: NDArray[np.float64]
-    validation_loss: NDArray[np.float64] | None
-    validation_score: NDArray[np.float64] | None  # accuracy, or R2 of a standardised target
-    seconds: float  # since the start
-
-
-Callback = Callable[[Epoch], Any]
-
-
-@dataclass
-class History:
-    """What happened in training: a list entry an epoch, and how it ended."""
-
-    epochs: list[Epoch] = field(default_factory=list)
-    interrupted: bool = False
-    best_epoch: NDArray[np.int64] | None = None  # of each member, with early stopping
-
-    def __getitem__(self, name: str) -> NDArray[np.float64]:
-        """One quantity over the epochs: losses and scores are (epochs, members), the others (epochs,)."""
-        return np.array([getattr(epoch, name) for epoch in self.epochs], dtype=np.float64)
-
-    def __len__(self) -> int:
-        return len(self.epochs)
 
 
 def train(
@@ -69,6 +39,8 @@ def train(
     selection: Selection = "multi",
     callbacks: Sequence[Callback] = (),
     verbose: int = 0,
+    team: Team = ALONE,
+    keeper: Keeper | None = None,
 ) -> History:
     """Train all members of a tree in place.
 
@@ -90,6 +62,10 @@ def train(
         Called with each `Epoch`; training ends when one returns True.
     verbose : int
         1 shows a progress bar on a terminal.
+    team : Team
+        Workers that train the same tree on other lanes of the same stream.
+    keeper : Keeper, optional
+        Keeps the state after each epoch, and gives that of a run that was cut off.
 
     Returns
     -------
@@ -98,13 +74,15 @@ def train(
     if recipe.optimizer == "lbfgs":
         from tartree.training.lbfgs import solve
 
+        if isinstance(rows, StreamRows):
+            raise ValueError("L-BFGS needs the whole table in memory, however: rows come as a stream; use Adam")
         if validation is not None or keep_epoch is not None:
             raise ValueError("L-BFGS goes to the optimum and cannot stop early, however: early stopping is on")
         return solve(tree, rows, recipe, callbacks)
     history = History()
-    best = None if validation is None and keep_epoch is None else _Best(tree, recipe.patience)
+    best = None if validation is None and keep_epoch is None else Best(tree, recipe.patience)
     # Looking at a loss waits for the GPU, so with nobody to tell, losses are looked at in groups.
-    alone = best is None and not callbacks and not verbose
+    alone = best is None and not callbacks and not verbose and keeper is None
     look_every = LOOK_EVERY if alone else 1
     start = time.perf_counter()
     was_training = tree.training
@@ -112,13 +90,21 @@ def train(
     try:
         with _surroundings(tree, min(len(rows), recipe.batch_size)), progress_bar(recipe.epochs, verbose) as show:
             torch.manual_seed(generator.initial_seed())
-            epochs = make_epochs(tree, rows, recipe, generator)
-            evaluate = None if validation is None else Evaluation(tree, validation, selection, recipe.batch_size)
+            epochs = make_epochs(tree, rows, recipe, generator, team, resumable=keeper is not None)
+            evaluate: Evaluation | None = None
             waiting: list[Tensor] = []
-            for number in range(1, recipe.epochs + 1):
+            run = Run(tree, epochs.step, history, best, generator)
+            begun = None if keeper is None else keeper.load()
+            if begun is not None:
+                run.restore(begun)
+            for number in range(len(history) + 1, recipe.epochs + 1):
+                if best is not None and best.stopped:  # as it was when the run was cut off
+                    break
                 waiting.append(epochs.run(number - 1))
                 validation_loss, validation_score = None, None
-                if best is not None and evaluate is not None:
+                if best is not None and validation is not None:
+                    if evaluate is None:  # after an epoch, for only then a stream knows what it holds out
+                        evaluate = Evaluation(tree, validation, selection, recipe.batch_size, team)
                     validation_loss, validation_score = evaluate()
                     best.update(validation_loss, number)
                 elif best is not None and keep_epoch is not None:
@@ -140,6 +126,8 @@ def train(
                     show(epoch)
                     _check_losses(epoch, recipe)
                 waiting.clear()
+                if keeper is not None:
+                    keeper.save(number, run.state)
                 # Every callback is told, whatever the first says.
                 asked = [callback(history.epochs[-1]) is True for callback in callbacks]
                 if any(asked) or (best is not None and best.stopped):
@@ -191,46 +179,6 @@ def _surroundings(tree: Tree, rows: int) -> Iterator[None]:
     finally:
         if stream is not None:
             torch.cuda.current_stream(device).wait_stream(stream)
-
-
-class _Best:
-    """The best weights of each member so far, and which members have stopped."""
-
-    def __init__(self, tree: Tree, patience: int) -> None:
-        members = next(tree.parameters()).shape[0]
-        if members > 1 and any(p.shape[:1] != (members,) for p in tree.parameters()):
-            raise ValueError(
-                "early stopping keeps the best weights of each member, however: members share weights, as those of a "
-                "backbone; use early_stopping=False"
-            )
-        self.patience = patience
-        self.loss = torch.full((members,), torch.inf, dtype=torch.float64)
-        self.epoch = torch.zeros(members, dtype=torch.long)
-        self.done = torch.zeros(members, dtype=torch.bool)
-        self.tree = tree
-        self.weights = [p.detach().clone() for p in tree.parameters()]
-
-    def update(self, loss: Tensor, epoch: int) -> None:
-        better = (loss < self.loss) & ~self.done
-        self.loss[better] = loss[better]
-        self.keep(better, epoch)
-        self.done |= epoch - self.epoch >= self.patience
-
-    def keep(self, members: Tensor, epoch: int) -> None:
-        """Remember the weights of some members, (members,) of bool."""
-        self.epoch[members] = epoch
-        for kept, now in zip(self.weights, self.tree.parameters(), strict=True):
-            there = members.to(now.device).view(-1, *[1] * (now.dim() - 1))
-            torch.where(there, now.detach(), kept, out=kept)
-
-    @property
-    def stopped(self) -> bool:
-        return bool(self.done.all())
-
-    @torch.no_grad()
-    def restore(self, tree: Tree) -> None:
-        for kept, now in zip(self.weights, tree.parameters(), strict=True):
-            now.copy_(kept)
 
 
 def _array(x: Tensor) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tartree.training.loop import Epoch
+    from tartree.training.history import Epoch
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from torch import Tensor
 class Batch(NamedTuple):
     """Some rows, on the device of the tree."""
 
-    x: Tensor  # (batch, features)
-    target: Tensor  # (batch, ...)
+    x: Tensor  # (batch, features), or (groups of members, batch, features)
+    target: Tensor  # (batch, ...), or (members, batch)
     weight: Tensor | None  # (batch,) or (members, batch)
 
 
@@ -42,6 +42,46 @@ class TensorRows:
         index = index.to(self.x.device, non_blocking=True)
         weight = None if self.weight is None else self.weight.index_select(-1, index)
         return Batch(self.x.index_select(0, index), self.target.index_select(0, index), weight)
+
+
+class OwnRows:
+    """Tables of equal length side by side, each for as many members: folds or runs that learn from other rows.
+
+    Members in a row learn from one table. Compared to one table for all, with a weight of 0 for the rows of others,
+    nothing is computed in vain.
+
+    Parameters
+    ----------
+    x : Tensor of shape (rows, tables, features)
+    target : Tensor of shape (rows, tables)
+        Codes of classes.
+    weight : Tensor of shape (rows, tables), optional
+        0 fills up a table that is shorter than others.
+    share : int
+        Members that learn from a table.
+    """
+
+    def __init__(self, x: Tensor, target: Tensor, weight: Tensor | None, share: int) -> None:
+        self.x, self.target, self.weight, self.share = x, target, weight, share
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, index: Tensor | None) -> Batch:
+        if index is None:
+            return self.batch(self.x, None)
+        index = index.to(self.x.device, non_blocking=True)
+        return self.batch(self.x.index_select(0, index), index)
+
+    def batch(self, x: Tensor, index: Tensor | None) -> Batch:
+        """A batch of features that were gathered already, (batch, tables, features)."""
+        weight = None if self.weight is None else self._by_member(self.weight, index)
+        return Batch(x.transpose(0, 1), self._by_member(self.target, index), weight)
+
+    def _by_member(self, values: Tensor, index: Tensor | None) -> Tensor:  # (members, batch)
+        values = values if index is None else values.index_select(0, index)
+        tables = values.t().unsqueeze(1)
+        return tables.expand(-1, self.share, -1).flatten(0, 1).contiguous()  # with a share of 1 it is a view otherwise
 
 
 class LazyRows:

@@ -13,6 +13,7 @@ from tartree.nn import Tree
 from tartree.training.adam import Adam, Group, KernelAdam, Optimizer
 from tartree.training.recipe import Recipe
 from tartree.training.rows import Batch
+from tartree.training.team import ALONE, Team
 
 #: Multiplications and additions of a forward, below which a second thread costs more than it brings.
 SMALL_STEP = 10_000_000
@@ -31,9 +32,20 @@ class Step:
         Steps of an epoch, over which the weight decay is shared out.
     captured : bool
         Whether steps will be captured in a graph on a GPU.
+    team : Team
+        Workers that learn from other rows of the same batch.
     """
 
-    def __init__(self, tree: Tree, recipe: Recipe, n_rows: int, n_batches: int, *, captured: bool = False) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        recipe: Recipe,
+        n_rows: int,
+        n_batches: int,
+        *,
+        captured: bool = False,
+        team: Team = ALONE,
+    ) -> None:
         self.tree, self.recipe, self.n_rows = tree, recipe, n_rows
         decision: list[Tensor] = list(tree.decision.parameters())
         leaf: list[Tensor] = list(tree.leaf.parameters())
@@ -45,6 +57,7 @@ class Step:
             (rest, 0.0),
         ]
         self.optimizer: Optimizer = KernelAdam(groups) if captured else Adam(groups)
+        self.team = team
 
     def __call__(self, batch: Batch, pace: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Learn from a batch; the loss of each member before, (members,).
@@ -56,11 +69,31 @@ class Step:
         if noise := self.recipe.noise(x.shape[-1], self.n_rows):
             device = x.device if generator is None else generator.device
             x = x + noise * torch.randn(x.shape, generator=generator, device=device).to(x)
+        return self.learn(x, batch, pace)
+
+    def learn(self, x: Tensor, batch: Batch, pace: float | Tensor) -> Tensor:
+        """Learn from a batch whose rows have their jitter already; the loss of each member before, (members,)."""
         self.optimizer.zero_grad()
         with precision(self.recipe, x.device):
-            loss = leave_gradient(self.tree, x, batch, self.recipe)
+            loss = leave_gradient(self.tree, x, batch, self.recipe) if len(x) else self._no_gradient()
+        if self.team.size > 1:
+            self._average(loss, batch)
         self.optimizer.step(pace)
         return loss
+
+    def _no_gradient(self) -> Tensor:
+        """What a batch without rows leaves: zeros, which count for nothing beside what the rest of the team has."""
+        for parameter in self.tree.parameters():
+            parameter.grad = torch.zeros_like(parameter)
+        first = next(self.tree.parameters())
+        return first.new_zeros(first.shape[0])
+
+    def _average(self, loss: Tensor, batch: Batch) -> None:
+        """Replace loss and gradients by their means over the rows of the whole team, by weight."""
+        weight = float(len(batch.x) if batch.weight is None else batch.weight.sum())
+        # Zeros in place of none, so that all workers send the same numbers; what nobody learns stays without.
+        gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.tree.parameters()]
+        self.team.average([loss, *gradients], weight)
 
 
 def leave_gradient(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:

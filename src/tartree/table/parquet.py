@@ -1,0 +1,342 @@
+"""Tables in Parquet files, which need not fit into memory: what there is, checked, and rows block by block."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn, TypeAlias
+
+from tartree.table.schemas import check_plain, check_schemas, common_type, family
+
+#: Values that a table from files may have to be read into memory as a whole: rows times columns.
+IN_MEMORY_VALUES = 2**25
+#: Fewer row groups than this are split, so that there are blocks to shuffle and to share.
+FEWEST_BLOCKS = 8
+#: Rows that are read at a time.
+PIECE_ROWS = 2**15
+
+ENDINGS = (".parquet", ".pq")
+Source: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]] | Any"  # or an Arrow dataset, or ParquetTable
+
+
+class Block(NamedTuple):
+    """Rows of a file that are read together: a row group, or a part of one."""
+
+    file: int
+    group: int
+    start: int  # the first row, counted within the row group
+    rows: int
+    first: int  # the first row, counted in the whole table
+
+
+class ParquetTable:
+    """Rows in Parquet files.
+
+    All files are opened and their columns compared before any row is read. Whole numbers and numbers with decimals
+    are one type here, as are text and categories of text; any other difference is an error that names the file and the
+    column, and so is a missing column.
+
+    Parameters
+    ----------
+    source : path, pattern, folder, list of these, or pyarrow.dataset.Dataset
+        A pattern has `*`, `?` or `[`. Of a folder, all files that end in .parquet or .pq are taken, those in folders
+        within too; folders such as `year=2024` are columns. Files are read in the order of their names.
+    columns : sequence of str, optional
+        The columns to read, in this order; by default all.
+    drop : sequence of str, default=()
+        Columns to leave out.
+    in_memory : bool, optional
+        Whether estimators read all rows into memory, or stream them. By default a table is streamed if it has more
+        than 33,554,432 values: rows times columns.
+
+    Attributes
+    ----------
+    files : list of str
+    names : list of str
+        The columns.
+    schema : pyarrow.Schema
+        Their types, wide enough for all files.
+    n_rows : int
+    blocks : list of Block
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet as pq
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pq.write_table(pa.table({"age": [35, 41], "colour": ["red", "blue"]}), f"{folder}/rows.parquet")
+    ...     table = ParquetTable(f"{folder}/*.parquet")
+    >>> table.names, table.n_rows
+    (['age', 'colour'], 2)
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        columns: Sequence[str] | None = None,
+        drop: Sequence[str] = (),
+        in_memory: bool | None = None,
+    ) -> None:
+        self._filesystem: Any = None
+        found = self._find(source)
+        self.files = [path for path, _ in found]
+        self._constants = [constants for _, constants in found]  # of each file: columns that its folders' names say
+        self._in_memory = in_memory
+        self._schemas: list[tuple[str, Any]] = []  # each different one, with the first file that has it
+        groups: list[list[int]] = []
+        for place, path in enumerate(self.files):
+            with self._open(place) as file:
+                schema = self._with_constants(file.schema_arrow.remove_metadata(), place)
+                if not any(schema.equals(known) for _, known in self._schemas):
+                    self._schemas.append((path, schema))
+                groups.append([file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)])
+        self.n_rows = sum(map(sum, groups))
+        self.blocks = _blocks(groups, self.n_rows)
+        every = list(dict.fromkeys(name for _, schema in self._schemas for name in schema.names))
+        for name in drop:
+            if name not in every:
+                raise ValueError(f"{self.label} has no column {name!r} to drop; its columns are {', '.join(every)}")
+        self._choose([name for name in every if name not in drop] if columns is None else list(columns))
+
+    @property
+    def label(self) -> str:
+        """How a message calls the table."""
+        return self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more"
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether estimators read all rows into memory."""
+        return self.n_rows * len(self.names) <= IN_MEMORY_VALUES if self._in_memory is None else self._in_memory
+
+    def select(self, columns: Sequence[str]) -> ParquetTable:
+        """The same table with other columns, which are checked."""
+        other = ParquetTable.__new__(ParquetTable)
+        other.__dict__.update(self.__dict__)
+        other._choose(list(columns))
+        return other
+
+    def read(
+        self, block: Block, columns: Sequence[str] | None = None, *, piece_rows: int = PIECE_ROWS
+    ) -> Iterator[Any]:
+        """The rows of a block in their order, as `pyarrow.RecordBatch` of at most so many rows."""
+        names = self.names if columns is None else list(columns)
+        path = self.files[block.file]
+        stored = [name for name in names if name not in self._constants[block.file]]
+        end, place = block.start + block.rows, 0
+        with self._open(block.file, texts=[name for name in stored if self._is_text(name)]) as file:
+            if block.group >= file.num_row_groups or file.metadata.row_group(block.group).num_rows < end:
+                raise ValueError(f"{path} must stay as it is while it is read, however: it has fewer rows than before")
+            try:
+                pieces = file.iter_batches(piece_rows, [block.group], stored, use_threads=False)
+                for piece in pieces:
+                    start, place = place, place + piece.num_rows
+                    if place > block.start and start < end:
+                        low, high = max(block.start, start), min(end, place)
+                        yield self._chosen(piece.slice(low - start, high - low), names, block.file)
+                    if place >= end:
+                        return
+            except (OSError, ValueError) as error:  # Arrow's errors are among them
+                self._blame(path, block, stored, error)
+
+    def scan(self, *, piece_rows: int = PIECE_ROWS) -> Iterator[tuple[str, Any]]:
+        """All rows in their order, as `pyarrow.RecordBatch` with the file that they come from."""
+        for (file, group), parts in groupby(self.blocks, key=lambda block: (block.file, block.group)):
+            own = list(parts)  # row groups that were split are read at one go
+            block = Block(file, group, own[0].start, sum(part.rows for part in own), own[0].first)
+            for piece in self.read(block, piece_rows=piece_rows):
+                yield self.files[file], piece
+
+    def check_plain(self, columns: Sequence[str]) -> None:
+        """Raise where one of these columns holds lists or records, which cannot be learnt from."""
+        check_plain(self._schemas, columns)
+
+    def read_all(self) -> Any:
+        """All rows as a `pyarrow.Table`."""
+        import pyarrow as pa
+
+        pieces = [piece for _, piece in self.scan(piece_rows=2**20)]
+        return pa.concat_tables([self.schema.empty_table(), *map(self.as_table, pieces)]).unify_dictionaries()
+
+    def as_table(self, piece: Any) -> Any:
+        """A piece as a `pyarrow.Table` whose types are those of `schema`, whichever file it comes from."""
+        import pyarrow as pa
+
+        arrays = [
+            array.dictionary_decode() if pa.types.is_dictionary(array.type) and array.type != field.type else array
+            for array, field in zip(piece.columns, self.schema, strict=True)
+        ]
+        return pa.table(arrays, names=self.names).cast(self.schema)
+
+    def _choose(self, columns: list[str]) -> None:
+        import pyarrow as pa
+
+        check_schemas(self._schemas, columns)
+        self.names = columns
+        fields = [
+            pa.field(name, common_type([schema.field(name).type for _, schema in self._schemas])) for name in columns
+        ]
+        self.schema = pa.schema(fields)
+
+    def _is_text(self, name: str) -> bool:
+        found = next((schema.field(name).type for _, schema in self._schemas if name in schema.names), None)
+        return found is not None and family(found) == "text"
+
+    def _find(self, source: Source) -> list[tuple[str, dict[str, Any]]]:
+        """Names of the files, and what the names of their folders say."""
+        found: list[tuple[str, dict[str, Any]]] = []
+        if is_dataset(source):
+            self._filesystem = source.filesystem if hasattr(source, "filesystem") else None
+            found = _dataset_files(source)
+        else:
+            for one in [source] if isinstance(source, str | PathLike) else list(source):
+                found += _find_path(os.fspath(one))
+        files = list(dict(found).items())
+        if not files:
+            where = os.fspath(source) if isinstance(source, str | PathLike) else "the source"
+            raise FileNotFoundError(f"{where} must be or hold Parquet files, .parquet or .pq, however: there are none")
+        return files
+
+    def _open(self, place: int, texts: Sequence[str] = ()) -> Any:
+        import pyarrow as pa
+        import pyarrow.parquet
+
+        path = self.files[place]
+        try:
+            # A small buffer a column, for many row groups are open at a time; text is read as codes, where it has them.
+            return pyarrow.parquet.ParquetFile(
+                path,
+                filesystem=self._filesystem,
+                read_dictionary=list(texts),
+                buffer_size=2**16,
+                pre_buffer=False,
+            )
+        except FileNotFoundError:
+            raise FileNotFoundError(2, "No such file or directory", path) from None
+        except (OSError, pa.ArrowException) as error:
+            if isinstance(error, PermissionError):
+                raise
+            raise ValueError(f"{path} must be a Parquet file, however: {_said(error)}; write it again") from error
+
+    def _with_constants(self, schema: Any, place: int) -> Any:
+        import pyarrow as pa
+
+        for name, value in self._constants[place].items():
+            if name not in schema.names:
+                schema = schema.append(pa.field(name, value.type))
+        return schema
+
+    def _chosen(self, piece: Any, names: list[str], file: int) -> Any:
+        """The columns in their order, those that the folder names say among them."""
+        import pyarrow as pa
+
+        constants = self._constants[file]
+        arrays = [
+            pa.repeat(constants[name], piece.num_rows) if name in constants else piece.column(name) for name in names
+        ]
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def _blame(self, path: str, block: Block, columns: list[str], error: Exception) -> NoReturn:
+        """Say which column of a file cannot be read."""
+        for name in columns:
+            try:
+                with self._open(block.file) as file:
+                    for _ in file.iter_batches(PIECE_ROWS, [block.group], [name], use_threads=False):
+                        pass
+            except (OSError, ValueError) as found:
+                raise ValueError(
+                    f"{path}: column {name!r} of row group {block.group} must be readable, however: {_said(found)}; "
+                    "the file is damaged: write it again"
+                ) from error
+        raise ValueError(f"{path}: row group {block.group} must be readable, however: {_said(error)}") from error
+
+
+def is_dataset(source: Any) -> bool:
+    return type(source).__module__.startswith("pyarrow._dataset")
+
+
+def is_parquet(X: Any) -> bool:
+    """Whether a table is given by where its files are: as paths, an Arrow dataset or a `ParquetTable`."""
+    if isinstance(X, str | PathLike | ParquetTable) or is_dataset(X):
+        return True
+    return isinstance(X, list | tuple) and bool(X) and all(isinstance(one, str | PathLike) for one in X)
+
+
+def as_parquet(X: Any, columns: Sequence[str] | None = None) -> ParquetTable:
+    """A table given in any of these ways, with all of its columns or with some of them."""
+    if not isinstance(X, ParquetTable):
+        return ParquetTable(X, columns=columns)
+    return X if columns is None else X.select(columns)
+
+
+def _find_path(path: str) -> list[tuple[str, dict[str, Any]]]:
+    """The files that a path or pattern means, in the order of their names, and what the names of folders say."""
+    if os.path.isdir(path):
+        inside = [file for file in sorted(Path(path).rglob("*")) if _is_meant(file.relative_to(path))]
+        if any("=" in part for file in inside for part in file.relative_to(path).parts[:-1]):
+            return _partitions(path, [str(file) for file in inside])
+        return [(str(file), {}) for file in inside]
+    if os.path.exists(path):
+        return [(path, {})]
+    if glob.has_magic(path):
+        return [file for match in sorted(glob.glob(path, recursive=True)) for file in _find_path(match)]
+    raise FileNotFoundError(2, "No such file or directory", path)
+
+
+def _is_meant(path: Path) -> bool:
+    return path.suffix in ENDINGS and not any(part.startswith((".", "_")) for part in path.parts)
+
+
+def _partitions(folder: str, files: list[str]) -> list[tuple[str, dict[str, Any]]]:
+    """Files in folders such as `year=2024`, which are columns."""
+    import pyarrow.dataset
+    import pyarrow.fs
+
+    kinds = pyarrow.dataset.HivePartitioning.discover()
+    options = pyarrow.dataset.FileSystemFactoryOptions(folder, partitioning=kinds)
+    form = pyarrow.dataset.ParquetFileFormat()
+    factory = pyarrow.dataset.FileSystemDatasetFactory(pyarrow.fs.LocalFileSystem(), files, form, options)
+    return _dataset_files(factory.finish())
+
+
+def _dataset_files(dataset: Any) -> list[tuple[str, dict[str, Any]]]:
+    import pyarrow.dataset
+
+    if not isinstance(dataset, pyarrow.dataset.FileSystemDataset) or dataset.format.default_extname != "parquet":
+        raise ValueError(
+            f"a dataset must be one of Parquet files, however: {type(dataset).__name__}; "
+            "give a table in memory as it is, or write the dataset as Parquet"
+        )
+    if getattr(dataset, "_scan_options", None):
+        raise ValueError("a dataset must not be filtered, however: it has a filter; write what it leaves as Parquet")
+    found = []
+    for fragment in sorted(dataset.get_fragments(), key=lambda fragment: fragment.path):
+        keys = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
+        kinds = dataset.schema
+        found.append(
+            (fragment.path, {name: pyarrow.scalar(value, kinds.field(name).type) for name, value in keys.items()})
+        )
+    return found
+
+
+def _blocks(groups: list[list[int]], n_rows: int) -> list[Block]:
+    """Row groups in their order; where there are few of them, parts of row groups."""
+    found: list[Block] = []
+    n_groups = sum(rows > 0 for own in groups for rows in own)
+    first = 0
+    for file, own in enumerate(groups):
+        for group, rows in enumerate(own):
+            parts = 1 if n_groups >= FEWEST_BLOCKS else min(rows, -(-FEWEST_BLOCKS * rows // max(n_rows, 1)))
+            cuts = [rows * part // parts for part in range(parts + 1)] if rows else []
+            for start, end in pairwise(cuts):
+                found.append(Block(file, group, start, end - start, first + start))
+            first += rows
+    return found
+
+
+def _said(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return (text if len(text) <= 200 else text[:197] + "...").rstrip(".")

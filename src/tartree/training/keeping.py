@@ -1,0 +1,102 @@
+"""What is kept of a run: the best weights of each member, and what a run that was cut off needs to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from tartree.nn import Tree
+from tartree.training.adam import Adam
+from tartree.training.history import Epoch, History
+from tartree.training.step import Step
+
+
+class Keeper(Protocol):
+    """Keeps the state of a run somewhere, so that it can be gone on with."""
+
+    def load(self) -> dict[str, Any] | None:
+        """The last state that was saved; None to begin anew."""
+
+    def save(self, epoch: int, state: Callable[[], dict[str, Any]]) -> None:
+        """Called after each epoch, from 1; `state` makes a dict of tensors and plain data, which takes a while."""
+
+
+class Run:
+    """A run as a state that can be saved, and back."""
+
+    def __init__(self, tree: Tree, step: Step, history: History, best: Best | None, generator: torch.Generator) -> None:
+        self.tree, self.step, self.history, self.best, self.generator = tree, step, history, best, generator
+
+    def state(self) -> dict[str, Any]:
+        """Tensors and plain data, copies on the CPU."""
+        best = self.best
+        return {
+            "tensors": [tensor.detach().cpu().clone() for tensor in self._tensors()],
+            "random": [self.generator.get_state(), torch.get_rng_state()],
+            "best": None if best is None else [best.loss.clone(), best.epoch.clone(), best.done.clone()],
+            "history": [asdict(epoch) for epoch in self.history.epochs],
+        }
+
+    @torch.no_grad()
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go back to a state; the tree and the recipe must be those that it comes from."""
+        own = self._tensors()
+        if [tensor.shape for tensor in own] != [tensor.shape for tensor in state["tensors"]]:
+            raise ValueError("the state of a run must come from the same tree and recipe, however: its shapes differ")
+        for tensor, saved in zip(own, state["tensors"], strict=True):
+            tensor.copy_(saved)
+        self.generator.set_state(state["random"][0])
+        torch.set_rng_state(state["random"][1])
+        if self.best is not None:
+            self.best.loss, self.best.epoch, self.best.done = (tensor.clone() for tensor in state["best"])
+        self.history.epochs[:] = [Epoch(**epoch) for epoch in state["history"]]
+
+    def _tensors(self) -> list[Tensor]:
+        kept = [] if self.best is None else self.best.weights
+        optimizer = self.step.optimizer
+        assert isinstance(optimizer, Adam)  # a run that keeps its state is not captured
+        return [*self.tree.state_dict().values(), *optimizer.tensors_of_state(), *kept]
+
+
+class Best:
+    """The best weights of each member so far, and which members have stopped."""
+
+    def __init__(self, tree: Tree, patience: int) -> None:
+        members = next(tree.parameters()).shape[0]
+        if members > 1 and any(p.shape[:1] != (members,) for p in tree.parameters()):
+            raise ValueError(
+                "early stopping keeps the best weights of each member, however: members share weights, as those of a "
+                "backbone; use early_stopping=False"
+            )
+        self.patience = patience
+        self.loss = torch.full((members,), torch.inf, dtype=torch.float64)
+        self.epoch = torch.zeros(members, dtype=torch.long)
+        self.done = torch.zeros(members, dtype=torch.bool)
+        self.tree = tree
+        self.weights = [p.detach().clone() for p in tree.parameters()]
+
+    def update(self, loss: Tensor, epoch: int) -> None:
+        better = (loss < self.loss) & ~self.done
+        self.loss[better] = loss[better]
+        self.keep(better, epoch)
+        self.done |= epoch - self.epoch >= self.patience
+
+    def keep(self, members: Tensor, epoch: int) -> None:
+        """Remember the weights of some members, (members,) of bool."""
+        self.epoch[members] = epoch
+        for kept, now in zip(self.weights, self.tree.parameters(), strict=True):
+            there = members.to(now.device).view(-1, *[1] * (now.dim() - 1))
+            torch.where(there, now.detach(), kept, out=kept)
+
+    @property
+    def stopped(self) -> bool:
+        return bool(self.done.all())
+
+    @torch.no_grad()
+    def restore(self, tree: Tree) -> None:
+        for kept, now in zip(self.weights, tree.parameters(), strict=True):
+            now.copy_(kept)

@@ -1,0 +1,109 @@
+"""`tartree fit` and `predict` of folders and patterns of Parquet files."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from tartree import load
+from tests.cli.conftest import fails, run, succeed
+
+N_FILES, FILE_ROWS = 3, 400
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rows")
+    for number in range(N_FILES):
+        rng = np.random.default_rng([3, number])
+        x = rng.normal(size=FILE_ROWS)
+        columns = {
+            "x": x,
+            "colour": rng.choice(["red", "blue"], FILE_ROWS),
+            "same": np.ones(FILE_ROWS),
+            "y": pa.array(np.where(x > 0, "up", "down"), mask=np.arange(FILE_ROWS) < 5 * (number == 1)),
+            "z": 3 * x + rng.normal(size=FILE_ROWS),
+        }
+        pq.write_table(pa.table(columns), path / f"rows-{number}.parquet", row_group_size=150)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("model") / "model.tart"
+    options = ("--drop", "z", "--drop-missing-target", "--epochs", 20, "--json")
+    said = json.loads(succeed("fit", f"{folder}/*.parquet", "--target", "y", "--stream", *options, "--out", out).stdout)
+    assert said["rows"] == N_FILES * FILE_ROWS - 5
+    assert said["columns"] == {"numeric": 1, "categorical": 1, "boolean": 0, "date": 0, "left out": 1}
+    assert sum(found["rows"] for found in said["classes"]) == said["rows"]
+    assert said["cross_validation"] is None
+    assert any("left out: 5 rows without a target" in note for note in said["notes"])
+    assert any("streamed" in note for note in said["notes"])
+    return out
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_predict_a_pattern(folder, model, tmp_path, ending):
+    out = tmp_path / f"out.{ending}"
+    succeed("predict", model, f"{folder}/*.parquet", "-o", out, "--chunk-rows", 70)
+    found = pq.read_table(out) if ending == "parquet" else pyarrow.csv.read_csv(out)
+    source = pq.read_table(sorted(folder.glob("*.parquet")))
+    assert found.column_names == [*source.column_names, "prediction", "probability_down", "probability_up"]
+    np.testing.assert_allclose(found["x"].to_numpy(), source["x"].to_numpy())
+    assert found["prediction"].to_pylist() == load(model).predict(folder).tolist()
+    assert np.mean(found["prediction"].to_numpy() == np.where(source["x"].to_numpy() > 0, "up", "down")) > 0.9
+    assert [path.name for path in tmp_path.iterdir()] == [out.name]
+
+
+def test_a_streamed_regression_and_a_table_in_memory(folder, tmp_path):
+    out = tmp_path / "model.tart"
+    options = ("--target", "z", "--drop", "y", "--epochs", 5, "--no-compare", "--out", out, "--force")
+    result = succeed("fit", folder, "--stream", *options)
+    assert "regression, mean" in result.stdout
+    result = succeed("fit", folder, *options)
+    assert f"{folder}: {N_FILES * FILE_ROWS:,} rows" in " ".join(result.stdout.split())
+    assert "streamed" not in result.stderr
+
+
+def test_what_can_be_wrong(folder, model, tmp_path):
+    out = ("--out", tmp_path / "m.tart")
+    names = "its columns are x, colour, same, y, z"
+    fails(f"{folder} has no column 'target'; {names}", "fit", folder, "--target", "target", "--stream", *out)
+    both = "column 'y' cannot be both the target and left out"
+    fails(both, "fit", folder, "--target", "y", "--drop", "y", "--stream", *out)
+    result = run("fit", folder, "--target", "y", "--drop", "z", "--stream", *out)
+    assert result.exit_code == 1
+    assert "rows-1.parquet: target 'y' must have a value in every row" in result.stderr
+    table = tmp_path / "table.csv"
+    table.write_text("x,y\n1,2\n")
+    result = run("fit", table, "--target", "y", "--stream", *out)
+    assert result.exit_code == 1
+    assert f"{table} cannot be streamed: it is not Parquet" in result.stderr
+    nowhere = tmp_path / "nowhere-*.parquet"
+    none = f"{nowhere} must be or hold Parquet files, .parquet or .pq, however: there are none"
+    fails(none, "fit", nowhere, "--target", "y", *out)
+    fails(none, "predict", model, nowhere)
+    source = folder / "rows-0.parquet"
+    fails(f"{source} is read by this command; give another --out", "predict", model, folder, "--out", source)
+    assert not (tmp_path / "m.tart").exists()
+    assert pq.read_table(source).num_rows == FILE_ROWS
+
+
+def test_a_file_that_goes_wrong_in_the_middle_leaves_nothing_behind(folder, model, tmp_path):
+    place = tmp_path / "rows"
+    place.mkdir()
+    for file in folder.glob("*.parquet"):
+        (place / file.name).write_bytes(file.read_bytes())
+    wrong = pq.read_table(place / "rows-2.parquet").to_pydict()
+    wrong["x"][17] = float("inf")
+    pq.write_table(pa.table(wrong), place / "rows-2.parquet")
+    result = run("predict", model, place, "--out", tmp_path / "out.parquet")
+    assert result.exit_code == 1
+    assert "column 'x' must hold finite numbers" in result.stderr
+    result = run("fit", place, "--target", "z", "--drop", "y", "--stream", "--out", tmp_path / "m.tart")
+    assert result.exit_code == 1
+    assert "rows-2.parquet: column 'x' must hold finite numbers" in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rows"]

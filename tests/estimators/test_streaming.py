@@ -1,0 +1,403 @@
+"""Fitting to Parquet files and predicting them, in a stream and in memory."""
+
+import pickle
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.base import clone
+from sklearn.utils import compute_sample_weight
+
+from tartree import TartClassifier, TartRegressor, load
+from tartree.estimators import blocks, streaming
+from tartree.estimators.blocks import draws
+from tartree.table import ParquetTable
+from tartree.training.recipe import Recipe
+from tartree.training.team import Alone
+
+N_FILES, FILE_ROWS = 3, 1500
+
+
+def rows_of(number):
+    rng = np.random.default_rng([7, number])
+    x = rng.normal(size=(FILE_ROWS, 3))
+    colour = rng.choice(["red", "green", "blue"], FILE_ROWS)
+    score = x[:, 0] * 2 + (colour == "red") + 0.1 * rng.normal(size=FILE_ROWS)
+    gaps = rng.random(FILE_ROWS) < 0.05
+    return pa.table(
+        {
+            "a": x[:, 0].astype(np.float32),
+            "b": pa.array(x[:, 1], mask=gaps),
+            "colour": pa.array(colour, mask=rng.random(FILE_ROWS) < 0.02),
+            "day": pa.array(rng.integers(0, 20_000, FILE_ROWS).astype(np.int32), pa.date32()),
+            "label": np.where(score > 0.4, "yes", "no"),
+            "value": 100 + 5 * score,
+            "weight": rng.integers(0, 3, FILE_ROWS).astype(float),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("rows")
+    for number in range(N_FILES):
+        pq.write_table(rows_of(number), path / f"rows-{number}.parquet", row_group_size=400)
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    return pq.read_table(sorted(folder.glob("*.parquet")))
+
+
+def stream(folder, *drop, in_memory=False):
+    return ParquetTable(folder, drop=list(drop), in_memory=in_memory)
+
+
+def classifier(**more):
+    return TartClassifier(depth=2, epochs=8, batch_size=256, random_state=0, **more)
+
+
+def test_a_streamed_classifier_is_as_good_as_one_in_memory(folder, whole):
+    columns = ["a", "b", "colour", "day"]
+    scores = {}
+    for in_memory in (True, False):
+        model = classifier().fit(stream(folder, "value", "weight", in_memory=in_memory), y="label")
+        assert model.streamed_ is not in_memory
+        assert model.classes_.tolist() == ["no", "yes"]
+        assert model.feature_names_in_.tolist() == columns
+        predicted = model.predict(folder)
+        assert np.array_equal(predicted, model.predict(whole.select(columns)))  # in order, whatever the way
+        np.testing.assert_allclose(model.predict_proba(folder), model.predict_proba(whole.select(columns)), atol=1e-12)
+        assert model.apply(str(folder)).shape == (whole.num_rows,)
+        scores[in_memory] = np.mean(predicted == whole["label"].to_numpy())
+        assert model.feature_importances_.argmax() == 0
+    assert scores[False] > 0.95
+    assert abs(scores[True] - scores[False]) < 0.01
+
+
+def test_a_streamed_regressor_with_weights(folder, whole):
+    found = {}
+    for in_memory in (True, False):
+        table = stream(folder, "label", in_memory=in_memory)
+        model = TartRegressor(depth=1, epochs=8, batch_size=256, random_state=0).fit(table, "value", "weight")
+        values = whole["value"].to_numpy()
+        found[in_memory] = model.target_center_, model.target_scale_
+        mean, spread = model.predict(folder, return_std=True)
+        assert 1 - np.mean((mean - values) ** 2) / values.var() > 0.9
+        assert spread.shape == (whole.num_rows,)
+        assert model.predict_quantiles(folder, [0.5]).shape == (whole.num_rows, 1)
+    np.testing.assert_allclose(found[False], found[True], rtol=1e-12)
+
+
+def test_several_targets(folder, whole):
+    table = ParquetTable(folder, columns=["a", "colour", "value", "b"], in_memory=False)
+    model = TartRegressor(depth=1, epochs=2, early_stopping=False, random_state=0)
+    with pytest.raises(ValueError, match=r"rows-0\.parquet: target 'b' must have a value in every row"):
+        model.fit(table, ["value", "b"])
+    assert not hasattr(model, "tree_")
+    streaming.fit_stream(model, table, ["value", "b"], drop_missing_target=True)
+    assert model.predict(folder).shape == (whole.num_rows, 2)
+
+
+def trained_rows(model, table, target, weight=None):
+    """All batches of a run, as they are learnt from."""
+    from tartree.training import step
+
+    seen = []
+    learn = step.Step.learn
+
+    def listen(self, x, batch, pace):
+        seen.append(batch)
+        return learn(self, x, batch, pace)
+
+    step.Step.learn = listen
+    try:
+        model.fit(table, target, weight)
+    finally:
+        step.Step.learn = learn
+    return seen
+
+
+def test_every_row_is_learnt_from_once_an_epoch(folder, whole):
+    recipe = Recipe(epochs=2, batch_size=256, jitter=0.0)
+    model = TartClassifier(depth=1, recipe=recipe, early_stopping=False, numeric="plain", random_state=0)
+    table = ParquetTable(folder, columns=["a", "label"], in_memory=False)
+    seen = trained_rows(model, table, "label")
+    n_steps = -(-whole.num_rows // 256)
+    assert len(seen) == 2 * n_steps
+    sizes = [len(batch.x) for batch in seen]
+    assert max(sizes) - min(sizes) <= 8
+    for epoch in (seen[:n_steps], seen[n_steps:]):
+        values = np.concatenate([batch.x[:, 0].numpy() for batch in epoch])
+        labels = np.concatenate([batch.target.numpy() for batch in epoch])
+        order, expected = np.argsort(values), np.argsort(whole["a"].to_numpy())
+        np.testing.assert_array_equal(values[order], whole["a"].to_numpy()[expected])
+        assert np.array_equal(labels[order] == 1, (whole["label"].to_numpy() == "yes")[expected])
+    first, second = (np.concatenate([b.x[:, 0].numpy() for b in part]) for part in (seen[:n_steps], seen[n_steps:]))
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first[: sizes[0]], whole["a"].to_numpy()[: sizes[0]])
+
+
+def test_class_weights_and_sample_weights_are_those_of_memory(folder, whole):
+    weights = whole["weight"].to_numpy()
+    labels = whole["label"].to_numpy()
+    for class_weight in (None, "balanced", {"no": 3.0}):
+        recipe = Recipe(epochs=1, batch_size=512, jitter=0.0)
+        model = TartClassifier(
+            depth=1, recipe=recipe, early_stopping=False, numeric="plain", class_weight=class_weight, random_state=0
+        )
+        table = ParquetTable(folder, columns=["a", "label", "weight"], in_memory=False)
+        seen = trained_rows(model, table, "label", "weight")
+        values, own = (np.concatenate(p) for p in zip(*((b.x[:, 0], b.weight) for b in seen), strict=True))
+        found = dict(zip(values.tolist(), own.tolist(), strict=True))
+        expected = weights * (1 if class_weight is None else compute_sample_weight(class_weight, labels))
+        expected = expected / expected[expected > 0].mean()
+        own = [found[value] for value in whole["a"].to_pylist()]
+        np.testing.assert_allclose(own, expected, rtol=1e-5)
+
+
+def test_early_stopping_holds_out_the_same_rows(folder, whole):
+    model = classifier(early_stopping=True).fit(stream(folder, "value", "weight"), "label")
+    assert model.history_["validation_loss"].shape == (len(model.history_), 1)
+    again = classifier(early_stopping=True).fit(stream(folder, "value", "weight"), "label")
+    np.testing.assert_array_equal(model.history_["validation_loss"], again.history_["validation_loss"])
+    np.testing.assert_array_equal(model.predict_proba(folder), again.predict_proba(folder))
+    refitted = classifier(early_stopping="refit").fit(stream(folder, "value", "weight"), "label")
+    assert len(refitted.refit_history_) == refitted.history_.best_epoch.max()
+    drawn = draws(3, 0, 100_000)
+    assert abs((drawn < 0.1).mean() - 0.1) < 0.005
+    np.testing.assert_array_equal(draws(3, 500, 100), drawn[500:600])
+    assert not np.array_equal(draws(4, 0, 100), drawn[:100])
+
+
+def test_a_team_learns_what_one_worker_learns(folder):
+    """Two workers in threads: the same batches, gradients put together, early stopping decided together."""
+    alone = classifier(early_stopping=True).fit(stream(folder, "value", "weight"), "label")
+
+    class Pair(Alone):
+        size = 2
+        barrier = threading.Barrier(2)
+        board = [None, None]  # noqa: RUF012
+
+        def __init__(self, rank):
+            self.rank = rank
+
+        def gather(self, thing):
+            self.board[self.rank] = pickle.dumps(thing)
+            self.barrier.wait(60)
+            found = [pickle.loads(other) for other in self.board]
+            self.barrier.wait(60)
+            return found
+
+        def average(self, tensors, weight):
+            parts = self.gather(([tensor.clone() for tensor in tensors], weight))
+            total = sum(own for _, own in parts)
+            for place, tensor in enumerate(tensors):
+                tensor.copy_(sum(found[place] * own for found, own in parts) / total)
+
+        def sum(self, tensor):
+            return sum(self.gather(tensor.clone()))
+
+    models = [classifier(early_stopping=True) for _ in range(2)]
+    errors = []
+
+    def work(rank):
+        try:
+            streaming.fit_stream(models[rank], stream(folder, "value", "weight"), ["label"], team=Pair(rank))
+        except BaseException as error:
+            errors.append(error)
+            Pair.barrier.abort()
+
+    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    for model in models:
+        np.testing.assert_allclose(model.predict_proba(folder), alone.predict_proba(folder), atol=1e-5)
+        np.testing.assert_allclose(model.history_["validation_loss"], alone.history_["validation_loss"], atol=1e-5)
+    np.testing.assert_array_equal(models[0].predict_proba(folder), models[1].predict_proba(folder))
+
+
+def test_a_run_that_was_cut_off_goes_on_as_if_nothing_had_been(folder):
+    table = stream(folder, "value", "weight")
+
+    class Keeper:
+        kept = None
+        stop_after = None
+
+        def load(self):
+            return self.kept
+
+        def save(self, epoch, state):
+            Keeper.kept = state()
+            if epoch == self.stop_after:
+                raise ConnectionError("the worker is lost")
+
+    whole = classifier(early_stopping=True).fit(table, "label")
+    cut = classifier(early_stopping=True)
+    keeper = Keeper()
+    keeper.stop_after = 3
+    with pytest.raises(ConnectionError):
+        streaming.fit_stream(cut, table, ["label"], keeper=keeper)
+    assert not hasattr(cut, "tree_")
+    streaming.fit_stream(cut, table, ["label"], keeper=Keeper())
+    assert len(cut.history_) == len(whole.history_)
+    np.testing.assert_array_equal(cut.predict_proba(folder), whole.predict_proba(folder))
+    finished = classifier(early_stopping=True)
+    streaming.fit_stream(finished, table, ["label"], keeper=Keeper())  # nothing is left to do
+    np.testing.assert_array_equal(finished.predict_proba(folder), whole.predict_proba(folder))
+
+
+def test_interrupting_keeps_what_was_learnt_and_ends_the_reading(folder):
+    def interrupt(epoch):
+        if epoch.number == 3:
+            raise KeyboardInterrupt
+
+    model = classifier(callbacks=interrupt, early_stopping=True)
+    with pytest.warns(UserWarning, match="interrupted after 3 of 8 epochs"):
+        model.fit(stream(folder, "value", "weight"), "label")
+    assert model.history_.interrupted
+    assert np.mean(model.predict(folder) == "yes") > 0.1
+    assert not [thread for thread in threading.enumerate() if thread.name == "tartree-stream"]
+
+
+def test_warm_start_goes_on(folder):
+    table = stream(folder, "value", "weight")
+    model = classifier(warm_start=True).fit(table, "label")
+    loss = model.history_["loss"][-1]
+    encoder = model.encoder_
+    model.fit(table, "label")
+    assert model.encoder_ is encoder
+    assert model.history_["loss"][0] < loss + 0.02
+    with pytest.raises(ValueError, match="warm_start must keep the columns"):
+        model.fit(stream(folder, "value", "weight", "a"), "label")
+
+
+def test_a_saved_model_predicts_files(folder, tmp_path):
+    model = classifier().fit(stream(folder, "value", "weight"), "label")
+    model.save(tmp_path / "model.tart")
+    again = load(tmp_path / "model.tart")
+    np.testing.assert_array_equal(again.predict_proba(folder), model.predict_proba(folder))
+    assert again.target_name_ == "label"
+
+
+def test_small_tables_are_read_into_memory(folder, monkeypatch):
+    assert ParquetTable(folder).in_memory
+    model = classifier().fit(folder, "label")
+    assert not model.streamed_
+    from tartree.table import parquet
+
+    monkeypatch.setattr(parquet, "IN_MEMORY_VALUES", 100)
+    assert not ParquetTable(folder).in_memory
+    assert classifier().set_params(epochs=1).fit(folder, "label").streamed_
+
+
+def damaged(folder, tmp_path, change):
+    for file in folder.glob("*.parquet"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    change(tmp_path / "rows-1.parquet")
+    return tmp_path
+
+
+def rewrite(change):
+    def write(path):
+        pq.write_table(change(pq.read_table(path)), path)
+
+    return write
+
+
+def infinite(table):
+    values = table["a"].to_numpy().copy()
+    values[7] = np.inf
+    return table.set_column(0, "a", pa.array(values))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (rewrite(lambda t: t.drop_columns(["b"])), r"rows-1\.parquet must have the column 'b'"),
+        (rewrite(lambda t: t.set_column(1, "b", t["b"].cast(pa.string()))), r"rows-1\.parquet: column 'b' must be of"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-200]), r"rows-1\.parquet must be a Parquet file"),
+        (rewrite(infinite), r"rows-1\.parquet: column 'a' must hold finite numbers"),
+        (
+            rewrite(lambda t: t.set_column(4, "label", pa.nulls(t.num_rows, pa.string()))),
+            r"rows-1\.parquet: target 'label' must have a value in every row",
+        ),
+    ],
+)
+def test_a_wrong_file_is_named_before_training(folder, tmp_path, change, message, monkeypatch):
+    place = damaged(folder, tmp_path, change)
+    monkeypatch.setattr(streaming, "train", lambda *a, **k: pytest.fail("training has begun"))
+    model = classifier()
+    with pytest.raises(ValueError, match=message):
+        model.fit(stream(place), "label")
+    assert not hasattr(model, "tree_")
+    assert not hasattr(model, "encoder_")
+
+
+def test_weights_must_be_numbers(folder, tmp_path):
+    change = rewrite(lambda t: t.set_column(6, "weight", pa.array(np.full(t.num_rows, -1.0))))
+    place = damaged(folder, tmp_path, change)
+    with pytest.raises(ValueError, match=r"rows-1\.parquet: sample_weight 'weight' must hold numbers of at least 0"):
+        classifier().fit(stream(place), "label", "weight")
+    with pytest.raises(ValueError, match="sample_weight 'colour' must hold numbers, however: its type is string"):
+        classifier().fit(stream(folder), "label", "colour")
+
+
+def test_wrong_arguments(folder):
+    table = stream(folder)
+    with pytest.raises(ValueError, match="y must be the name of the target column"):
+        classifier().fit(table, np.zeros(3))
+    with pytest.raises(ValueError, match="sample_weight must be the name of a column"):
+        classifier().fit(table, "label", np.zeros(3))
+    with pytest.raises(ValueError, match="must have the column 'nope'"):
+        classifier().fit(table, "nope")
+    with pytest.raises(ValueError, match="different columns"):
+        classifier().fit(table, "label", "label")
+    with pytest.raises(ValueError, match="one target column"):
+        classifier().fit(table, ["label", "colour"])
+    with pytest.raises(ValueError, match="Unknown label type"):
+        classifier().fit(table, "value")
+    with pytest.raises(ValueError, match="target 'colour' must hold numbers"):
+        TartRegressor().fit(table, "colour")
+    with pytest.raises(ValueError, match="must be learnt with Adam"):
+        TartClassifier(recipe=Recipe(optimizer="lbfgs"), early_stopping=False).fit(table, "label")
+    labels = rows_of(0)["label"].to_numpy()
+    fitted = clone(classifier()).fit(np.random.default_rng(0).normal(size=(FILE_ROWS, 2)), labels)
+    with pytest.raises(ValueError, match="must know the names of its columns"):
+        fitted.predict(folder)
+    with pytest.raises(ValueError, match=r"rows-0\.parquet must have the column 'z'"):
+        classifier().fit(rows_of(0).select(["a"]).rename_columns(["z"]), labels).predict(folder)
+
+
+def test_labels_of_other_types(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=4000)
+    for labels, expected in (
+        ((x > 0).astype(np.int8), [0, 1]),
+        ((x > 0).astype(float), [0, 1]),
+        (x > 0, [False, True]),
+        (pa.array(np.where(x > 0, "b", "a")).dictionary_encode(), ["a", "b"]),
+    ):
+        pq.write_table(pa.table({"x": x, "y": labels}), tmp_path / "rows.parquet", row_group_size=500)
+        for in_memory in (True, False):
+            table = ParquetTable(tmp_path, in_memory=in_memory)
+            model = TartClassifier(depth=1, epochs=9, batch_size=256, random_state=0).fit(table, "y")
+            assert model.classes_.tolist() == expected
+            assert np.mean(model.predict(tmp_path) == np.array(expected)[(x > 0).astype(int)]) > 0.95
+
+
+def test_statistics_read_each_block_once(folder):
+    table = stream(folder, "value", "weight")
+    roles = blocks.Roles(["a", "b", "colour", "day"], ["label"], None, seed=1)
+    target = classifier()._target_statistics(1)
+    found = blocks.gather(blocks.RawBlocks(table, roles), range(len(table.blocks)), target, blocks.Shares(0.2))
+    assert set(found.rows) == set(range(len(table.blocks)))
+    assert sum(map(sum, found.rows.values())) == table.n_rows == found.columns.n_rows
+    assert abs(sum(held for _, held in found.rows.values()) / table.n_rows - 0.2) < 0.03
+    assert sum(row[0] for row in target.counts.values()) == table.n_rows

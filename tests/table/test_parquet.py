@@ -1,0 +1,159 @@
+"""Tables in Parquet files: what is found, what is checked, and rows block by block."""
+
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+from tartree.table import ParquetTable
+from tartree.table.parquet import is_parquet
+
+
+def write(path, first=0, rows=10, **more):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = {"a": np.arange(first, first + rows, dtype=np.float64), "b": [f"t{i % 3}" for i in range(rows)], **more}
+    pq.write_table(pa.table(columns), path, row_group_size=4)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number in range(3):
+        write(tmp_path / f"rows-{number}.parquet", number * 10)
+    (tmp_path / "notes.txt").write_text("not a table")
+    write(tmp_path / "_hidden.parquet", 1000)
+    return tmp_path
+
+
+def values(table, column="a"):
+    return [value for block in table.blocks for piece in table.read(block) for value in piece[column].to_pylist()]
+
+
+def test_all_ways_to_say_where_the_files_are(folder):
+    files = [folder / f"rows-{number}.parquet" for number in range(3)]
+    ways = [
+        folder,
+        str(folder),
+        f"{folder}/rows-*.parquet",
+        files,
+        [str(file) for file in files],
+        [files[0], f"{folder}/rows-[12].parquet"],
+        pyarrow.dataset.dataset([str(file) for file in files]),
+    ]
+    for way in ways:
+        assert is_parquet(way)
+        table = ParquetTable(way)
+        assert (table.names, table.n_rows) == (["a", "b"], 30)
+        assert values(table) == list(range(30))
+    assert values(ParquetTable(files[0])) == list(range(10))
+    assert not is_parquet([[1, 2]])
+    assert not is_parquet(pa.table({"a": [1]}))
+
+
+def test_folders_may_name_columns(tmp_path):
+    for year in (2023, 2024):
+        write(tmp_path / f"year={year}" / "x.parquet", year)
+    for source in (tmp_path, pyarrow.dataset.dataset(tmp_path, partitioning="hive")):
+        table = ParquetTable(source)
+        assert table.names == ["a", "b", "year"]
+        assert values(table, "year") == [2023] * 10 + [2024] * 10
+        assert table.read_all()["year"].to_pylist() == [2023] * 10 + [2024] * 10
+
+
+def test_blocks_are_row_groups_and_few_of_them_are_split(folder):
+    table = ParquetTable(folder)
+    assert [block.rows for block in table.blocks] == [4, 4, 2] * 3
+    assert [block.first for block in table.blocks] == [0, 4, 8, 10, 14, 18, 20, 24, 28]
+    one = ParquetTable(folder / "rows-1.parquet")
+    assert len(one.blocks) >= 8
+    assert sum(block.rows for block in one.blocks) == 10
+    assert values(one) == list(range(10, 20))
+    assert [piece.num_rows for _, piece in one.scan()] == [4, 4, 2]  # though row groups are split into blocks
+    small = [piece for block in table.blocks for piece in table.read(block, piece_rows=3)]
+    assert max(piece.num_rows for piece in small) == 3
+    again = pickle.loads(pickle.dumps(table))
+    assert values(again) == values(table)
+
+
+def test_types_of_one_family_are_taken_and_widened(tmp_path):
+    pq.write_table(
+        pa.table({"n": pa.array([1, 2], pa.int32()), "t": ["x", "y"], "g": [None, None]}), tmp_path / "1.parquet"
+    )
+    texts = pa.array(["y", None]).dictionary_encode()
+    pq.write_table(pa.table({"g": [True, None], "t": texts, "n": [0.5, None]}), tmp_path / "2.parquet")
+    table = ParquetTable(tmp_path)
+    assert table.read_all().to_pydict() == {
+        "n": [1, 2, 0.5, None],
+        "t": ["x", "y", "y", None],
+        "g": [None, None, True, None],
+    }
+
+
+def test_a_missing_column_names_file_and_column(folder):
+    pq.write_table(pa.table({"a": [1.0]}), folder / "rows-1.parquet")
+    with pytest.raises(ValueError, match=r"rows-1\.parquet must have the column 'b', which .*rows-0\.parquet has"):
+        ParquetTable(folder)
+    assert ParquetTable(folder, columns=["a"]).names == ["a"]
+    write(folder / "rows-1.parquet", c=[1] * 10)
+    with pytest.raises(ValueError, match=r"rows-0\.parquet must have the column 'c'"):
+        ParquetTable(folder)
+
+
+@pytest.mark.parametrize("other", [pa.array(["1"]), pa.array([True]), pa.array([1], pa.timestamp("us"))])
+def test_a_changed_type_names_file_and_column(folder, other):
+    pq.write_table(pa.table({"a": other, "b": ["t"]}), folder / "rows-2.parquet")
+    with pytest.raises(
+        ValueError, match=rf"rows-2\.parquet: column 'a' must be of the same type .* {re.escape(str(other.type))}"
+    ):
+        ParquetTable(folder)
+    assert ParquetTable(folder, drop=["a"]).names == ["b"]
+
+
+def test_other_wrong_files(folder, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.parquet"):
+        ParquetTable(folder / "nowhere.parquet")
+    with pytest.raises(FileNotFoundError, match="there are none"):
+        ParquetTable(f"{folder}/nowhere-*.parquet")
+    with pytest.raises(ValueError, match="no column 'z' to drop"):
+        ParquetTable(folder, drop=["z"])
+    with pytest.raises(ValueError, match="must not be filtered"):
+        ParquetTable(pyarrow.dataset.dataset(f"{folder}/rows-0.parquet").filter(pyarrow.dataset.field("a") > 1))
+    with pytest.raises(ValueError, match="one of Parquet files"):
+        ParquetTable(pyarrow.dataset.dataset(pa.table({"a": [1]})))
+    pq.write_table(pa.table({"a": [[1, 2]]}), tmp_path / "nested.parquet")
+    with pytest.raises(ValueError, match=r"nested\.parquet: column 'a' must hold one value in every row"):
+        ParquetTable(tmp_path / "nested.parquet").check_plain(["a"])
+    (folder / "rows-1.parquet").write_bytes(b"PAR1 this is not a table PAR1")
+    with pytest.raises(ValueError, match=r"rows-1\.parquet must be a Parquet file"):
+        ParquetTable(folder)
+    (folder / "rows-1.parquet").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"rows-1\.parquet must be a Parquet file"):
+        ParquetTable(folder)
+
+
+def test_a_damaged_column_is_named(tmp_path):
+    path = tmp_path / "rows.parquet"
+    rng = np.random.default_rng(0)
+    rows = pa.table({name: rng.normal(size=5000) for name in "abc"})
+    pq.write_table(rows, path, compression="zstd", use_dictionary=False)
+    place = pq.read_metadata(path).row_group(0).column(1)
+    content = bytearray(path.read_bytes())
+    start = place.data_page_offset + place.total_compressed_size // 2
+    content[start : start + 2000] = bytes(2000)
+    damaged = Path(tmp_path / "damaged.parquet")
+    damaged.write_bytes(content)
+    table = ParquetTable(damaged)
+    with pytest.raises(ValueError, match=r"damaged\.parquet: column 'b' of row group 0 must be readable"):
+        values(table)
+
+
+def test_a_file_that_shrinks_is_noticed(folder):
+    table = ParquetTable(folder)
+    pq.write_table(pa.table({"a": [1.0], "b": ["t"]}), folder / "rows-0.parquet")
+    with pytest.raises(ValueError, match=r"rows-0\.parquet must stay as it is"):
+        values(table)
