@@ -45,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.retry,
         options.limit_seconds,
         options.processes,
+        options.cluster,
     )
     jobs = plan(models, sets, results, settings)
     print(f"{len(jobs)} trainings to do", flush=True)
@@ -53,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped; what is done is kept, and the same command goes on", file=sys.stderr)
         return 130
-    except RuntimeError as error:
+    except ImportError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except (RuntimeError, ConnectionError) as error:
         print(f"stopped by {type(error).__name__}: {error}; the same command goes on", file=sys.stderr)
         return 1
     return 0
@@ -73,6 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="start no training after this time")
     parser.add_argument("--retry", action="store_true", help="try again what failed")
     parser.add_argument("--processes", type=int, default=1, help="share the work out over processes on one device")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="share it out over a Ray cluster: auto, or its address")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks/uci"), metavar="FOLDER")
     parser.add_argument("--report", action="store_true", help="write the page from the results there are")
     return parser

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from tartree import Structure, TartClassifier
+from tartree.search import PAPER_SERIES
 from tartree.training import RECIPES, Recipe
 from tartree.zoo import PRESETS
 
@@ -93,32 +94,32 @@ def _said(one: dict[str, Any]) -> str:
 
 LINEAR_MULTI = _series(
     "linear leaves, multi",
-    [{"depth": d, "leaf_layers": 1, "selection": "multi"} for d in (2, 4, 6, 8)],
+    PAPER_SERIES["linear leaves, multi"],
     [(84.6, 81.4, 75.3), (86.7, 82.1, 76.2), (88.2, 82.6, 77.0), (89.1, 82.9, 76.5)],
 )
 LINEAR_SINGLE = _series(
     "linear leaves, single",
-    [{"depth": d, "leaf_layers": 1, "selection": "single"} for d in (2, 4, 6, 8)],
+    PAPER_SERIES["linear leaves, single"],
     [(84.4, 81.1, 74.7), (86.4, 81.6, 75.1), (87.8, 82.0, 75.7), (88.6, 82.2, 74.6)],
 )
 PERCEPTRON_2 = _series(
     "L 2, single",
-    [{"depth": d, "leaf_layers": 2, "selection": "single"} for d in (2, 4, 6, 8)],
+    PAPER_SERIES["L 2, single"],
     [(87.4, 82.7, 76.0), (89.0, 82.6, 76.1), (90.0, 82.6, 76.0), (90.7, 82.6, 75.4)],
 )
 PERCEPTRON_4 = _series(
     "L 4, single",
-    [{"depth": d, "leaf_layers": 4, "selection": "single"} for d in (2, 4, 6, 8)],
+    PAPER_SERIES["L 4, single"],
     [(92.1, 82.7, 76.0), (92.3, 82.2, 75.7), (92.1, 81.9, 75.6), (91.9, 82.0, 75.4)],
 )
 SHARED = _series(
     "W 3, S 2, L 2, single",
-    [{"depth": d, "leaf_layers": 2, "window": 3, "stride": 2, "selection": "single"} for d in (1, 3, 5, 7)],
+    PAPER_SERIES["W 3, S 2, L 2, single"],
     [(88.5, 83.1, 76.5), (89.6, 83.1, 76.3), (90.7, 82.9, 76.2), (91.2, 82.8, 75.8)],
 )
 WIDE = _series(
     "D 1, L 2, single",
-    [{"depth": 1, "leaf_layers": 2, "window": w, "selection": "single"} for w in (3, 7, 15, 31)],
+    PAPER_SERIES["D 1, L 2, single"],
     [(88.9, 83.3, 75.7), (89.5, 83.3, 75.6), (90.1, 83.1, 75.4), (90.4, 83.2, 75.5)],
 )
 # The text says that leaves match those of the row above, which would be these widths.

@@ -17,7 +17,7 @@ import torch
 
 from uci.baselines import BASELINES, Baseline
 from uci.models import ALIASES, SELECTIONS, TREES, EstimatorModel, TreeModel
-from uci.processes import call_in_processes
+from uci.processes import call_in_processes, call_on_cluster
 from uci.results import Line, Results, machine
 from uci.sets import ORDER, StudySet, load_set, summaries
 from uci.trees import run_tree
@@ -37,7 +37,8 @@ class Settings:
     threads: int = 1
     retry: bool = False
     limit_seconds: float = float("inf")
-    processes: int = 1
+    processes: int = 1  # of this machine, or for each GPU of a cluster
+    cluster: str | None = None  # its address
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def run(jobs: list[Job], results: Results, settings: Settings, say: Callable[[st
     """Do the jobs, with results written as they come; whether all were done before the time was up."""
     work = {job: _work(job) for job in jobs}
     total, done, start = sum(work.values()), 0.0, time.perf_counter()
-    if settings.processes > 1:  # the longest of a group first, so that none is left for one process at the end
+    if settings.processes > 1 or settings.cluster:  # the longest of a group first: none is left for one at the end
         groups = {name: one.group for name, one in summaries().items()}
         jobs = sorted(jobs, key=lambda job: (ORDER.index(groups[job.set]), -work[job]))
     number = 0
@@ -103,19 +104,25 @@ def run(jobs: list[Job], results: Results, settings: Settings, say: Callable[[st
 
 
 def _done(jobs: list[Job], settings: Settings, start: float) -> Iterator[tuple[Job, list[Line]]]:
-    """Jobs as they are done, in this process or in several."""
+    """Jobs as they are done: in this process, in several, or on a cluster."""
 
     def is_up() -> bool:
         return time.perf_counter() - start > settings.limit_seconds
 
-    if settings.processes == 1:
+    if settings.processes == 1 and not settings.cluster:
         for job in jobs:
             if is_up():
                 return
             yield job, do(job, settings)
         return
     in_time = takewhile(lambda _: not is_up(), jobs)
-    with closing(call_in_processes(partial(do, settings=settings), in_time, settings.processes)) as done:
+    call = partial(do, settings=settings)
+    if settings.cluster:
+        gpus = 1 / settings.processes if settings.device.startswith("cuda") else 0
+        calls = call_on_cluster(call, in_time, settings.cluster, settings.threads, gpus)
+    else:
+        calls = call_in_processes(call, in_time, settings.processes)
+    with closing(calls) as done:
         yield from done
 
 

@@ -1,9 +1,8 @@
-"""The four runs of a set, trained as members of one tree; a row outside a run's training part has weight 0 there."""
+"""The four runs of a set, trained as members of one tree, each with the rows of its own run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -13,7 +12,7 @@ from tartree.estimators.base import EARLY_STOPPING_ROWS, REFIT_ROWS
 from tartree.estimators.rows import split_rows
 from tartree.nn import Classes, Selection, Tree, combine
 from tartree.nn.products import GroupedMLP
-from tartree.training import History, Recipe, TensorRows, train
+from tartree.training import History, OwnRows, Recipe, TensorRows, train
 from uci.models import TreeModel
 from uci.sets import StudySet
 
@@ -77,7 +76,7 @@ def fit(tree: Tree, model: TreeModel, data: StudySet, recipe: Recipe) -> None:
         learn(tree, model, data, recipe, data.train)
         return
     kept, held = zip(*(_hold_out(data, run, recipe) for run in range(data.runs)), strict=True)
-    validation, _ = gather(data, held, model.members)
+    validation = gather(data, held, model.members)
     history = learn(tree, model, data, recipe, kept, validation=validation)
     if stopping == "refit":
         draw(tree, model)
@@ -98,14 +97,13 @@ def learn(
     recipe: Recipe,
     train_rows: tuple[Tensor, ...],
     *,
-    validation: TensorRows | None = None,
+    validation: TensorRows | OwnRows | None = None,
     keep_epoch: np.ndarray | None = None,
 ) -> History:
-    rows, share = gather(data, train_rows, model.members)
     history = train(
         tree,
-        rows,
-        scaled(recipe, share, len(rows), data.x.shape[1]),
+        gather(data, train_rows, model.members),
+        recipe,
         generator=torch.Generator().manual_seed(0),
         validation=validation,
         keep_epoch=keep_epoch,
@@ -116,28 +114,17 @@ def learn(
     return history
 
 
-def gather(data: StudySet, parts: tuple[Tensor, ...], members: int) -> tuple[TensorRows, float]:
-    """The rows that some run uses, weighted by member; and the share of them that a member uses on average."""
-    device = data.x.device
-    weight = torch.zeros(len(parts), len(data.x))  # (runs, rows)
-    for run, rows in enumerate(parts):
-        weight[run, rows] = 1.0
-    used = weight.any(0).nonzero().squeeze(1)
-    weight = weight[:, used]
-    share = float(weight.mean())
-    by_member = None if share == 1.0 else weight.repeat_interleave(members, dim=0).to(device)
-    there = used.to(device)
-    return TensorRows(data.x[there], data.y[there], by_member), share
-
-
-def scaled(recipe: Recipe, share: float, n_rows: int, n_features: int) -> Recipe:
-    """The recipe for a table of which a member uses a share: as many of its own rows a step, and as much jitter."""
-    own_rows = round(share * n_rows)
-    batch_size = max(1, round(recipe.batch_size / share))
-    jitter = recipe.jitter
-    if jitter:
-        jitter *= recipe.noise(n_features, own_rows) / recipe.noise(n_features, n_rows)
-    return replace(recipe, batch_size=batch_size, jitter=jitter)
+def gather(data: StudySet, parts: tuple[Tensor, ...], members: int) -> TensorRows | OwnRows:
+    """The rows of each run for its members; one table where all runs use the same."""
+    if all(torch.equal(rows, parts[0]) for rows in parts):
+        there = parts[0].to(data.x.device)
+        return TensorRows(data.x[there], data.y[there])
+    lengths = torch.tensor([len(rows) for rows in parts])
+    index = torch.nn.utils.rnn.pad_sequence(list(parts)).to(data.x.device)  # (rows, runs), 0 where a run has no more
+    weight = None
+    if len(lengths.unique()) > 1:
+        weight = (torch.arange(len(index)).unsqueeze(1) < lengths).float().to(data.x.device)
+    return OwnRows(data.x[index], data.y[index], weight, members)
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tartree.datasets import fetch_uci
-from tartree.training import RECIPES, TensorRows, train
+from tartree.training import RECIPES, OwnRows, TensorRows, train
 from tests.datasets.conftest import describe, lines, make_tar, table, two_files
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -85,17 +85,19 @@ def test_a_run_among_members_learns_what_it_learns_alone(cache, small, members):
             assert not torch.allclose(p, first[own])
 
 
-def test_steps_have_as_many_rows_of_each_member_as_the_recipe_says(cache):
-    recipe = replace(RECIPES["default"], batch_size=30)
-    rows, share = trees.gather(sets.load_set("wine"), sets.load_set("wine").train, 2)
-    assert rows.weight.shape == (8, len(rows))
-    assert torch.equal(rows.weight.sum(1), torch.full((8,), 45.0))
-    scaled = trees.scaled(recipe, share, len(rows), 3)
-    assert scaled.n_batches(len(rows)) == recipe.n_batches(45)
-    assert scaled.noise(3, len(rows)) == pytest.approx(recipe.noise(3, 45))
-    fixed, all_of_them = trees.gather(sets.load_set("monks-1"), sets.load_set("monks-1").train, 1)
-    assert fixed.weight is None
-    assert (len(fixed), all_of_them) == (8, 1.0)
+def test_each_run_has_a_table_of_its_own_rows(cache):
+    data = sets.load_set("wine")
+    rows = trees.gather(data, data.train, 2)
+    assert isinstance(rows, OwnRows)
+    assert (len(rows), rows.weight, rows.share) == (45, None, 2)
+    for run, own in enumerate(data.train):
+        assert torch.equal(rows.x[:, run], data.x[own])
+        assert torch.equal(rows.target[:, run], data.y[own])
+    shorter = trees.gather(data, (data.train[0], data.train[1][:40]), 1)
+    assert shorter.weight.sum(0).tolist() == [45, 40]
+    fixed = trees.gather(sets.load_set("monks-1"), sets.load_set("monks-1").train, 1)
+    assert isinstance(fixed, TensorRows)
+    assert (len(fixed), fixed.weight) == (8, None)
 
 
 def test_scores_are_those_of_predictions_run_by_run(cache, small, monkeypatch):

@@ -1,0 +1,76 @@
+"""`--cluster`: fitting and predicting on a Ray cluster, of Parquet files that all of its nodes see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tartree.cli.errors import Problem
+from tartree.cli.notes import Notes
+from tartree.cli.reading import open_stream
+
+if TYPE_CHECKING:
+    from tartree.cli.predicting import Columns
+
+
+@contextmanager
+def connection(address: str | None) -> Iterator[None]:
+    """A connection to the cluster, if one is asked for: what is wrong with it is said before any data is looked at."""
+    if address is None:
+        yield
+        return
+    from tartree.cluster import connected
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(connected(address))
+        except ImportError as error:
+            raise Problem(str(error)) from error
+        yield
+
+
+@contextmanager
+def backend(address: str | None) -> Iterator[None]:
+    """What joblib runs goes to the cluster, if one is asked for."""
+    if address is None:
+        yield
+        return
+    from tartree.cluster import joblib_backend
+
+    with joblib_backend(address):
+        yield
+
+
+def fit(model: Any, table: Any, target: str, drop_missing_target: bool, options: dict[str, Any]) -> Any:
+    """Fit in place; what `fit_stream` returns. Options are those of `tartree.cluster.fit`."""
+    from tartree.cluster.fitting import fit_table
+    from tartree.cluster.tables import everywhere
+
+    arguments = {"table": everywhere(table), "targets": [target], "drop_missing_target": drop_missing_target}
+    return fit_table(model, arguments, **options)
+
+
+def predicted(model: Any, data: str, columns: Columns, proba: bool, address: str, workers: int | None) -> Iterator[Any]:
+    """The rows of Parquet files with their predictions, in their order."""
+    from tartree.cluster.predicting import predict_tables
+
+    table, call = open_stream(data, True), _Prediction(columns, proba)
+    if not table.n_rows:
+        yield call(model, table.schema.empty_table(), 0)
+    yield from predict_tables(model, table, call, address=address, workers=workers)
+
+
+class _Prediction:
+    """What a worker does with some rows."""
+
+    def __init__(self, columns: Columns, proba: bool) -> None:
+        # Rows that are being read, and a terminal, stay where they are.
+        columns._source, columns._notes = replace(columns._source, batches=iter(())), Notes(quiet=True)
+        self.columns, self.proba = columns, proba
+
+    def __call__(self, model: Any, rows: Any, first: int) -> Any:
+        from tartree.cli.predicting import with_predictions
+
+        return with_predictions(model, rows, self.columns.select(rows, first), self.proba)

@@ -1,0 +1,76 @@
+"""One fit by several workers: that of one process, whatever happens to the workers."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tartree import TartClassifier, load
+from tartree import cluster as clusters
+from tartree.table import ParquetTable
+from tests.cluster.calls import EndOnce
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning:ray.data.context")
+
+SETTINGS = {
+    "depth": 3,
+    "epochs": 6,
+    "batch_size": 256,
+    "class_weight": "balanced",
+    "early_stopping": True,
+    "random_state": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Numbers with gaps, a category of which one file has a level of its own, unequal classes, and weights."""
+    folder, rng = tmp_path_factory.mktemp("rows"), np.random.default_rng(0)
+    for number in range(5):
+        n_rows = 400 + 100 * number
+        a, b = rng.normal(size=(2, n_rows))
+        colours = rng.choice(["red", "blue", "green"] + ["rare"] * (number == 3), size=n_rows)
+        target = np.where(a + (colours == "red") + 0.3 * rng.normal(size=n_rows) > 1, "yes", "no")
+        a[rng.random(n_rows) < 0.05] = np.nan
+        columns = {"a": a, "b": b, "colour": colours, "weight": rng.uniform(0.5, 2, n_rows), "y": target}
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=300)
+    return folder
+
+
+def test_two_workers_fit_what_one_process_fits_though_one_is_killed(cluster, files, tmp_path):
+    alone = TartClassifier(**SETTINGS).fit(ParquetTable(files, in_memory=False), y="y", sample_weight="weight")
+    model = TartClassifier(**SETTINGS, callbacks=[EndOnce(tmp_path, epoch=4)])
+    found = clusters.fit(model, files, y="y", sample_weight="weight", workers=2, checkpoint_seconds=0)
+    assert found is model
+    rows = pq.read_table(files, columns=["a", "b", "colour"])
+    np.testing.assert_allclose(model.predict_proba(rows), alone.predict_proba(rows), rtol=0, atol=1e-5)
+    for name in ("loss", "validation_loss"):
+        np.testing.assert_allclose(model.history_[name], alone.history_[name], rtol=1e-5)
+    assert model.get_params()["device"] == "auto"
+
+    assert (tmp_path / "ended").exists()
+    starts = {mark.name.split("-of-")[1] for mark in tmp_path.glob("epoch-*")}
+    assert len(starts) == 4  # two processes before, two after
+    assert len(list(tmp_path.glob("epoch-1-*"))) == 2  # nobody began anew
+
+    model.set_params(callbacks=()).save(tmp_path / "model.tart")
+    assert (load(tmp_path / "model.tart").predict_proba(rows) == model.predict_proba(rows)).all()
+
+
+def test_what_is_wrong_is_said_before_workers_start(files, tmp_path):
+    pq.write_table(pa.table({"a": ["text"]}), tmp_path / "other.parquet")
+    with pytest.raises(ValueError, match=r"other\.parquet"):
+        clusters.fit(TartClassifier(), [files, tmp_path / "other.parquet"], y="y")
+    with pytest.raises(ValueError, match=r"must have the column 'z'"):
+        clusters.fit(TartClassifier(), files, y="z")
+    with pytest.raises(TypeError, match="must be Parquet files"):
+        clusters.fit(TartClassifier(), np.zeros((3, 2)), y="y")
+
+
+def test_too_many_workers_and_other_addresses(cluster, files):
+    with pytest.raises(ValueError, match=r"room for 4 of 1 cores and 0 GPUs, however: workers=5; add nodes"):
+        clusters.fit(TartClassifier(), files, y="y", workers=5)
+    with pytest.raises(ValueError, match="at least 1, or two of them, however: workers=0"):
+        clusters.fit(TartClassifier(), files, y="y", workers=0)
+    with pytest.raises(ValueError, match=r"address must be that of the cluster.*however: address='10.0.0.1:6379'"):
+        clusters.fit(TartClassifier(), files, y="y", address="10.0.0.1:6379")

@@ -1,0 +1,59 @@
+"""Prediction on a cluster: that of one process, in the order of rows."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tartree import TartClassifier, TartRegressor
+from tartree.cluster import predict
+from tartree.cluster.predicting import Numbers
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning:ray.data.context")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A million rows in four files, with row groups of different sizes."""
+    folder, rng = tmp_path_factory.mktemp("rows"), np.random.default_rng(0)
+    for number in range(4):
+        columns = {name: rng.normal(size=250_000).astype(np.float32) for name in "abc"}
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=40_000 + 7_000 * number)
+    return folder
+
+
+def test_a_million_rows_in_order(cluster, files):
+    rows = pq.read_table(files)
+    some = rows.slice(0, 2_000)
+    labels = np.where(some["a"].to_numpy() > some["b"].to_numpy(), "more", "less")
+    model = TartClassifier(depth=2, epochs=3, random_state=0).fit(some, labels)
+    found = predict(model, files, method="predict_proba", workers=2)
+    assert found.shape == (1_000_000, 2)
+    np.testing.assert_allclose(found, model.predict_proba(rows), rtol=0, atol=1e-12)
+
+
+def test_labels_and_values_travel_as_numbers(files):
+    rows = pq.read_table(files / "0.parquet").slice(0, 1_000)
+    signs = np.where(rows["a"].to_numpy() > 0, "positive", "negative")
+    classifier = TartClassifier(depth=1, epochs=3, random_state=0).fit(rows, signs)
+    codes = Numbers("predict")
+    assert (classifier.classes_[codes.array(codes(classifier, rows))] == classifier.predict(rows)).all()
+    both = np.stack([rows["a"].to_numpy(), rows["b"].to_numpy()], axis=1)
+    for target in (both, both[:, 0]):
+        regressor = TartRegressor(depth=1, epochs=3, random_state=0).fit(rows, target)
+        values = Numbers("predict")
+        found = values.array(values(regressor, rows))
+        assert found.shape == target.shape
+        assert (found == regressor.predict(rows)).all()
+
+
+def test_what_cannot_be_predicted_is_said_at_once(files):
+    rows = pq.read_table(files / "0.parquet").slice(0, 100)
+    model = TartRegressor(depth=1, epochs=1).fit(rows, rows["a"].to_numpy())
+    with pytest.raises(ValueError, match="one of predict for this model, however: method='predict_proba'"):
+        predict(model, files, method="predict_proba")
+    with pytest.raises(TypeError, match=r"must be Parquet files.*however: Table"):
+        predict(model, rows)
+    pq.write_table(rows.select(["a", "b"]), files.parent / "narrow.parquet")
+    with pytest.raises(ValueError, match=r"narrow\.parquet must have the column 'c'"):
+        predict(model, files.parent / "narrow.parquet")

@@ -1,0 +1,34 @@
+"""The study on UCI sets, shared out over a cluster by its command line."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tartree.datasets import fetch_uci
+from tests.benchmarks.test_uci import blobs, command, forget
+from tests.datasets.conftest import make_tar
+
+FOLDER = Path(__file__).parents[2] / "benchmarks" / "uci"
+
+
+def read(path):
+    found = [json.loads(text) for text in path.read_text().splitlines()]
+    return sorted((line["model"], line["set"], line["accuracy"]) for line in found)
+
+
+def test_the_study_on_a_cluster_gives_the_lines_of_one_process(cluster, tmp_path, monkeypatch):
+    monkeypatch.setenv("TARTREE_DATA", str(tmp_path / "data"))
+    fetch_uci(make_tar(tmp_path / "data.tar.gz", {**blobs("iris", 40, 0), **blobs("wine", 60, 1)}))
+    forget()
+    options = ["--models", "DT", "LR", "--sets", "iris", "wine", "--threads", "2", "--out"]
+    assert command.main([*options, str(tmp_path / "here")]) == 0
+    forget()
+    # As a command of its own, since it brings its modules and its data to the nodes when it connects.
+    called = [sys.executable, str(FOLDER), *options, "there", "--cluster", cluster.address]
+    done = subprocess.run(called, cwd=tmp_path, env=os.environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = read(tmp_path / "there" / "results.jsonl")
+    assert found == read(tmp_path / "here" / "results.jsonl")
+    assert len(found) == 4
