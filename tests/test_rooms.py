@@ -18,6 +18,18 @@ ALLOWED = {
     "explain": {"structure", "ops", "nn", "table"},
     "estimators": {"structure", "ops", "nn", "losses", "training", "table", "persist", "explain"},
     "zoo": {"structure", "ops", "nn", "losses", "training", "table", "persist", "explain", "estimators"},
+    "cluster": {
+        "structure",
+        "ops",
+        "nn",
+        "losses",
+        "training",
+        "table",
+        "persist",
+        "explain",
+        "estimators",
+    },
+    "search": {"structure", "ops", "nn", "losses", "training", "table", "persist", "explain", "estimators", "zoo"},
     "cli": {
         "structure",
         "ops",
@@ -29,10 +41,12 @@ ALLOWED = {
         "explain",
         "estimators",
         "zoo",
+        "search",
         "datasets",
+        "cluster",  # inside the commands that are told --cluster
     },
 }
-PUBLIC = {"Structure", "TableEncoder", "TartClassifier", "TartRegressor", "load", "__version__"}
+PUBLIC = {"Structure", "StructureSearch", "TableEncoder", "TartClassifier", "TartRegressor", "load", "__version__"}
 
 
 def imported_rooms(path):

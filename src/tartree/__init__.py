@@ -6,21 +6,36 @@ from typing import TYPE_CHECKING, Any
 from tartree.structure import Structure
 
 if TYPE_CHECKING:
-    from tartree import explain, nn, ops, zoo
+    from tartree import cluster, explain, nn, ops, search, zoo
     from tartree.estimators import TartClassifier, TartRegressor, load
+    from tartree.search import StructureSearch
     from tartree.table import TableEncoder
 
-__all__ = ["Structure", "TableEncoder", "TartClassifier", "TartRegressor", "explain", "load", "nn", "ops", "zoo"]
+__all__ = [
+    "Structure",
+    "StructureSearch",
+    "TableEncoder",
+    "TartClassifier",
+    "TartRegressor",
+    "cluster",
+    "explain",
+    "load",
+    "nn",
+    "ops",
+    "search",
+    "zoo",
+]
 __version__ = "0.1.0"
 
 # Torch and scikit-learn take a second to import; whoever asks for less should not wait.
 _HOMES = {
+    "StructureSearch": "tartree.search",
     "TableEncoder": "tartree.table",
     "TartClassifier": "tartree.estimators",
     "TartRegressor": "tartree.estimators",
     "load": "tartree.estimators",
 }
-_ROOMS = {"explain", "nn", "ops", "zoo"}
+_ROOMS = {"cluster", "explain", "nn", "ops", "search", "zoo"}
 
 
 def __getattr__(name: str) -> Any:

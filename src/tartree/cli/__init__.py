@@ -1,4 +1,4 @@
-"""The command line: `tartree demo`, `fit`, `predict`, `inspect`, `report`, `zoo` and `data`.
+"""The command line: `tartree demo`, `fit`, `search`, `predict`, `inspect`, `report`, `zoo` and `data`.
 
 Only click is imported here: torch, scikit-learn, pyarrow and rich take seconds, and `--help` should not wait for them.
 """
@@ -14,7 +14,10 @@ from tartree.cli.errors import INTERRUPTED, Commands, debug_option
 
 FAMILY = ("dt", "sdt", "ndf", "dndf", "nrf", "lr", "mlp", "experts", "tree-1", "tree-2", "tree-3")
 PRESETS = (*FAMILY, "tart-a", "tart-b", "tart-c", "tart-max")
-DATA_HELP = "DATA is a CSV or TSV file (also .gz), a Parquet file, or - for CSV on standard input."
+DATA_HELP = (
+    "DATA is a CSV or TSV file (also .gz), a Parquet file, a folder or pattern such as 'rows/*.parquet' of Parquet "
+    "files, or - for CSV on standard input."
+)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -26,6 +29,7 @@ def main() -> None:
     \b
     tartree demo                                  a first look, on data that is already here
     tartree fit patients.csv --target diagnosis   learn from a table
+    tartree search patients.csv --target diagnosis  find the structure that suits it
     tartree predict model.tart new.csv            predict the rows of another one
     tartree inspect model.tart                    what a model file holds
     tartree report model.tart patients.csv        a page to look into the model
@@ -37,7 +41,7 @@ def main() -> None:
 @main.command(epilog=DATA_HELP)
 @click.argument("data")
 @click.option("--target", required=True, metavar="COLUMN", help="The column to predict.")
-@click.option("--out", default="model.tart", show_default=True, metavar="FILE", help="Where the model is saved.")
+@click.option("-o", "--out", default="model.tart", show_default=True, metavar="FILE", help="Where the model is saved.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @click.option("--task", type=click.Choice(["auto", "classification", "regression"]), default="auto", show_default=True)
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
@@ -51,6 +55,14 @@ def main() -> None:
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over the rows in training.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same model.")
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Of the cross-validation.")
+@click.option(
+    "--stream/--no-stream",
+    default=None,
+    help="Whether Parquet files are read into memory; by default those above 33,554,432 values are streamed.",
+)
+@click.option("--cluster", metavar="ADDRESS", help="Work on a Ray cluster: auto, or HOST:PORT. DATA must be Parquet.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes of the cluster; by default one a node.")
+@click.option("--storage", metavar="FOLDER", help="Where the cluster keeps checkpoints; all its nodes must see it.")
 @click.option("--no-compare", is_flag=True, help="Skip the cross-validation and the models beside it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @click.option("--quiet", is_flag=True, help="No notes and no progress on standard error.")
@@ -59,13 +71,15 @@ def fit(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -> N
     """Fit a model to a table and save it.
 
     Guesses from the target whether to classify or to predict a number, compares the model by cross-validation with a
-    majority guess, a decision tree and a random forest, then fits it to all rows.
+    majority guess, a decision tree and a random forest, then fits it to all rows. Large Parquet files are streamed,
+    without the comparison.
     """
-    from tartree.cli import fitting, reporting
+    from tartree.cli import clusters, fitting, reporting
     from tartree.cli.notes import Notes
 
     notes = Notes(quiet)
-    report = fitting.fit_file(data, target, fitting.Settings(**options), notes)
+    with clusters.connection(options["cluster"]):
+        report = fitting.fit_file(data, target, fitting.Settings(**options), notes)
     if as_json:
         reporting.print_json(report.to_dict(notes.texts))
     else:
@@ -77,23 +91,74 @@ def fit(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -> N
 
 
 @main.command(epilog=DATA_HELP)
-@click.argument("model")
 @click.argument("data")
-@click.option("--out", default="-", show_default=True, metavar="FILE", help="A .csv, .tsv or .parquet file, or -.")
-@click.option("--proba/--no-proba", default=True, help="Also write probabilities (for numbers: the spread).")
-@click.option("--chunk-rows", type=click.IntRange(min=1), default=100_000, show_default=True, help="Rows at a time.")
+@click.option("--target", required=True, metavar="COLUMN", help="The column to predict.")
+@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), default=2, show_default=True, help="Of search.")
+@click.option("--space", type=click.Choice(["small", "paper", "full"]), default="small", show_default=True)
+@click.option("--trials", type=click.IntRange(min=1), help="The most structures to try.")
+@click.option("--rule", type=click.Choice(["1se", "best"]), default="1se", show_default=True, help="Which is chosen.")
+@click.option("--max-leaves", type=click.IntRange(min=1), help="Only structures that use at most so many leaves.")
+@click.option("-o", "--out", default="model.tart", show_default=True, metavar="FILE", help="Where the model is saved.")
+@click.option("--picture", default="front.png", show_default=True, metavar="FILE", help="Score against size.")
+@click.option("--report", default="report.html", show_default=True, metavar="FILE", help="A page about the model.")
+@click.option("--no-report", is_flag=True, help="Write the model alone, without picture and page.")
+@click.option("--force", is_flag=True, help="Replace files that exist.")
+@click.option("--task", type=click.Choice(["auto", "classification", "regression"]), default="auto", show_default=True)
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
+@click.option("--drop-missing-target", is_flag=True, help="Leave out rows without a target.")
+@click.option("--folds", type=click.IntRange(min=2), default=4, show_default=True, help="Of the cross-validation.")
+@click.option("--epochs", type=click.IntRange(min=1), help="Passes over the rows in training.")
+@click.option("--jobs", type=int, help="Processes that train at the same time.")
+@click.option("--cluster", metavar="ADDRESS", help="Train on a Ray cluster: auto, or HOST:PORT.")
+@click.option("--storage", metavar="URL", help="Where Optuna keeps its study, such as sqlite:///search.db.")
+@click.option("--study", metavar="NAME", help="The study's name; one that is there is gone on with.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same structures.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 @click.option("--quiet", is_flag=True, help="No notes and no progress on standard error.")
 @debug_option
-def predict(model: str, data: str, out: str, proba: bool, chunk_rows: int, quiet: bool) -> None:
+def search(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -> None:
+    """Search for the structure with the best balance between score and size.
+
+    Tries structures by cross-validation, shows the best of each size while it runs, and fits the chosen one to all
+    rows. Ctrl-C ends the search early with the best so far.
+    """
+    from tartree.cli import clusters, reporting, searching
+    from tartree.cli.notes import Notes
+
+    notes = Notes(quiet)
+    with clusters.connection(options["cluster"]):
+        found = searching.search_file(data, target, searching.Settings(**options), notes)
+    if as_json:
+        reporting.print_json(found.to_dict(notes.texts))
+    else:
+        searching.show(reporting.make_console(), found)
+    if found.search.interrupted_:  # the model is kept, but a script must not take it for a finished search
+        click.get_current_context().exit(INTERRUPTED)
+
+
+@main.command(epilog=DATA_HELP)
+@click.argument("model")
+@click.argument("data")
+@click.option(
+    "-o", "--out", default="-", show_default=True, metavar="FILE", help="A .csv, .tsv or .parquet file, or -."
+)
+@click.option("--proba/--no-proba", default=True, help="Also write probabilities (for numbers: the spread).")
+@click.option("--chunk-rows", type=click.IntRange(min=1), default=100_000, show_default=True, help="Rows at a time.")
+@click.option("--cluster", metavar="ADDRESS", help="Work on a Ray cluster: auto, or HOST:PORT. DATA must be Parquet.")
+@click.option("--workers", type=click.IntRange(min=1), help="Processes of the cluster; by default as many as fit.")
+@click.option("--quiet", is_flag=True, help="No notes and no progress on standard error.")
+@debug_option
+def predict(model: str, data: str, out: str, quiet: bool, **options: Any) -> None:
     """Write the rows of a table with their predictions.
 
     The columns of the table come first, as they are; then prediction, and probability_CLASS for each class or, for
     numbers, std. The order of the columns does not matter, and the target may be there or not.
     """
-    from tartree.cli import predicting
+    from tartree.cli import clusters, predicting
     from tartree.cli.notes import Notes
 
-    predicting.predict_file(model, data, out, proba=proba, chunk_rows=chunk_rows, notes=Notes(quiet))
+    with clusters.connection(options["cluster"]):
+        predicting.predict_file(model, data, out, notes=Notes(quiet), **options)
 
 
 @main.command()

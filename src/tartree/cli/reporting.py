@@ -46,7 +46,8 @@ def show_fit(console: Console, report: Report) -> None:
     kinds = [f"{count} {kind}" for kind, count in report.columns.items() if count]
     n_columns = counted(sum(report.columns.values()), "column")
     target = report.target
-    what = f"{len(target.classes)} classes" if target.is_classification else describe_numbers(target.values)
+    numbers = target.summary or ("" if target.is_classification else describe_numbers(target.values))
+    what = f"{len(target.classes)} classes" if target.is_classification else numbers
     facts = {
         "data": f"{report.data}: {counted(report.n_rows, 'row')}, {n_columns} ({', '.join(kinds)})",
         "target": f"{target.name}: {target.task}, {what}",

@@ -1,0 +1,206 @@
+"""Candidates by Optuna: its samplers, pruners, storage and dashboard, with rounds of candidates trained together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tartree.search.sizes import Size
+from tartree.search.spaces import Parameters, Space, blocks_of, identity
+from tartree.search.trials import Trial, who_goes_on
+
+if TYPE_CHECKING:
+    from tartree.estimators.base import BaseTart
+    from tartree.search.engine import Engine
+    from tartree.search.estimator import StructureSearch
+
+#: Candidates that are asked for at a time, so that those of one shape can be trained together.
+ROUND = 12
+#: Rounds without a new candidate after which the space counts as known.
+IDLE_ROUNDS = 3
+#: Where a trial of Optuna keeps what was found.
+FOUND = "tartree"
+
+
+def explore(search: StructureSearch, engine: Engine, base: BaseTart, seed: int, default_trials: int) -> Any:
+    """Ask a study for candidates until the budget is spent; gives the study."""
+    optuna = _optuna()
+    choices = Choices(search.space)
+    with _quiet(optuna, search.verbose):
+        study = optuna.create_study(
+            direction="maximize",
+            storage=search.storage,
+            study_name=search.study_name,
+            sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=ROUND),
+            pruner=search.pruner or optuna.pruners.NopPruner(),
+            load_if_exists=search.study_name is not None,
+        )
+        _check_table(study, engine)
+        search._trials.extend(_earlier(study, choices))
+        known = {identity(trial.params): trial for trial in search._trials if trial.state in ("complete", "dropped")}
+        left: float = default_trials if search.trials is None and search.seconds is None else search.trials or math.inf
+        idle = 0
+        while left > 0 and idle < IDLE_ROUNDS and (not engine.is_up or not known):
+            asked = [study.ask() for _ in range(int(min(ROUND, left)))]
+            left -= len(asked)
+            new = _round(search, engine, base, study, [(one, choices.pick(one)) for one in asked], known)
+            idle = 0 if new else idle + 1
+    return study
+
+
+def _round(
+    search: StructureSearch,
+    engine: Engine,
+    base: BaseTart,
+    study: Any,
+    asked: list[tuple[Any, Parameters]],
+    known: dict[str, Trial],
+) -> int:
+    """Train some candidates together and tell the study; how many of them were new."""
+    optuna = _optuna()
+    new: dict[str, tuple[Any, Parameters]] = {}
+    for one, params in asked:
+        if identity(params) not in known:
+            new.setdefault(identity(params), (one, params))
+    first = len(search._trials)
+    by_number = {first + place: one for place, (one, _) in enumerate(new.values())}
+
+    def choose(part: int, alive: Sequence[Trial]) -> Sequence[Trial]:
+        for trial in alive:
+            if [epochs for epochs, _ in trial.history].count(trial.epochs) == 1:  # not said before
+                by_number[trial.number].report(trial.score, trial.epochs)
+        if search.pruner is None:
+            return who_goes_on(alive, search.halving or 1.0, search.size)
+        return [trial for trial in alive if not by_number[trial.number].should_prune()]
+
+    engine.choose = choose
+    states = optuna.trial.TrialState
+    try:
+        engine.run(search._candidates(engine, base, [params for _, params in new.values()]))
+    finally:
+        mine = {trial.number: trial for trial in search._trials if trial.number >= first}
+        known |= {identity(trial.params): trial for trial in mine.values() if trial.state in ("complete", "dropped")}
+        for one, params in asked:
+            trial = known.get(identity(params))
+            if trial is None:
+                failed = next((own for number, own in mine.items() if by_number[number] is one), None)
+                one.set_user_attr(FOUND, _state(failed) if failed else {})
+                study.tell(one, state=states.FAIL)
+                continue
+            one.set_user_attr(FOUND, _state(trial))
+            if trial.state == "complete":
+                study.tell(one, trial.score)
+            else:
+                if trial.number not in by_number or by_number[trial.number] is not one:
+                    one.report(trial.score, trial.epochs)
+                study.tell(one, state=states.PRUNED)
+    return len(new)
+
+
+class Choices:
+    """A space as Optuna sees it: one choice a parameter, within one of its blocks."""
+
+    def __init__(self, space: Space) -> None:
+        self.blocks = blocks_of(space)
+
+    def pick(self, trial: Any) -> Parameters:
+        """The parameters of a trial; what is not decided yet is asked for."""
+        place = 0
+        if len(self.blocks) > 1:
+            place = trial.suggest_categorical("block", list(range(len(self.blocks))))
+        found = {}
+        for name, values in self.blocks[place].items():
+            labels = {_label(value, i): value for i, value in enumerate(values)}
+            own = name if len(self.blocks) == 1 else f"{place}.{name}"
+            label = trial.suggest_categorical(own, list(labels)) if len(values) > 1 else next(iter(labels))
+            found[name] = labels[label]
+        return found
+
+
+def _label(value: Any, place: int) -> Any:
+    """What Optuna can store: plain values, and the place of all others."""
+    plain = value is None or isinstance(value, str | bool | int | float)
+    return value if plain else value.item() if isinstance(value, np.generic) else f"#{place}"
+
+
+def _state(trial: Trial) -> dict[str, Any]:
+    """A trial as plain data, which a storage keeps as JSON."""
+    size = trial.size
+    return {
+        "state": trial.state,
+        "reason": trial.reason,
+        "epochs": trial.epochs,
+        "all_epochs": trial.all_epochs,
+        "scores": [float(value) for value in trial.scores],
+        "size": None if size is None else [size.leaves, size.conditions, size.features, size.parameters],
+        "most_leaves": None if math.isnan(trial.most_leaves) else trial.most_leaves,
+        "history": [list(pair) for pair in trial.history],
+    }
+
+
+def _earlier(study: Any, choices: Choices) -> list[Trial]:
+    """What a study found out before, each candidate once."""
+    optuna = _optuna()
+    found: dict[str, Trial] = {}
+    for old in study.get_trials(deepcopy=False):
+        state = old.user_attrs.get(FOUND)
+        if not state or not state.get("scores"):
+            continue
+        try:
+            params = choices.pick(optuna.trial.FixedTrial(old.params))
+        except ValueError as error:
+            raise ValueError(
+                f"a study must be gone on with in its own space, however: {error}; give another study_name"
+            ) from error
+        trial = Trial(len(found), params, state["all_epochs"], state=state["state"], reason=state["reason"])
+        trial.epochs, trial.scores = state["epochs"], np.array(state["scores"])
+        trial.size = None if state["size"] is None else Size(*state["size"])
+        trial.most_leaves = math.nan if state["most_leaves"] is None else state["most_leaves"]
+        trial.history = [(int(epochs), float(score)) for epochs, score in state["history"]]
+        if identity(params) not in found:
+            found[identity(params)] = trial
+    return list(found.values())
+
+
+def _check_table(study: Any, engine: Engine) -> None:
+    """Raise where a study was made with another table: its scores would mean nothing here."""
+    problem = engine.problem
+    table = next(iter(problem.tables.values()))
+    own = {
+        "rows": len(table.x),
+        "features": table.x.shape[1],
+        "folds": len(problem.parts[0]),
+        "scoring": problem.scoring,
+    }
+    before = study.user_attrs.get(FOUND)
+    if before is None:
+        study.set_user_attr(FOUND, own)
+    elif before != own:
+        raise ValueError(
+            f"a study must be gone on with on its own table, {before}, however: {own}; give another study_name"
+        )
+
+
+@contextmanager
+def _quiet(optuna: Any, verbose: int) -> Iterator[None]:
+    """Without Optuna's own lines, unless they are asked for."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(before if verbose > 1 else optuna.logging.WARNING)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+    except ImportError as error:
+        raise ImportError(
+            "sampler='optuna' needs Optuna, however: it is not installed; pip install 'tartree[search]'"
+        ) from error
+    return optuna

@@ -1,0 +1,114 @@
+"""Where a search looks: named spaces, and those of the user, as lists of parameters of the estimator."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+Parameters = dict[str, Any]
+Space = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+
+
+def _series(depths: Iterable[int], **fixed: Any) -> list[Parameters]:
+    return [{"depth": depth, **fixed} for depth in depths]
+
+
+#: The 24 structures of Tables 7 to 9 of the paper, row by row.
+PAPER_SERIES: dict[str, list[Parameters]] = {
+    "linear leaves, multi": _series((2, 4, 6, 8), leaf_layers=1, selection="multi"),
+    "linear leaves, single": _series((2, 4, 6, 8), leaf_layers=1, selection="single"),
+    "L 2, single": _series((2, 4, 6, 8), leaf_layers=2, selection="single"),
+    "L 4, single": _series((2, 4, 6, 8), leaf_layers=4, selection="single"),
+    "W 3, S 2, L 2, single": _series((1, 3, 5, 7), leaf_layers=2, window=3, stride=2, selection="single"),
+    "D 1, L 2, single": [
+        {"depth": 1, "leaf_layers": 2, "window": window, "selection": "single"} for window in (3, 7, 15, 31)
+    ],
+}
+#: How the paper trains them.
+PAPER_TRAINING: Parameters = {"dropout": 0.15, "recipe": "paper"}
+PAPER = [{**one, **PAPER_TRAINING} for series in PAPER_SERIES.values() for one in series]
+
+_BOTH = ("multi", "single")  # from one training
+_DEEP: Parameters = {"recipe": "deep", "dropout": 0.15}
+#: From one linear model to sixteen leaves that are perceptrons; each with the recipe that suits its leaves.
+SMALL: list[Parameters] = [
+    {"depth": 0, "leaf_layers": 1},
+    {"depth": [3, 5], "leaf_layers": 0, "selection": _BOTH},
+    {"depth": [1, 2, 4, 6], "leaf_layers": 1, "selection": _BOTH},
+    {"depth": [1, 2, 4], "leaf_layers": 2, "selection": _BOTH, **_DEEP},
+    {"depth": 1, "leaf_layers": 4, "selection": _BOTH, **_DEEP},
+    {"depth": 3, "leaf_layers": 4, "selection": _BOTH, "recipe": "deep", "dropout": 0.3},
+    {"depth": 3, "window": 3, "stride": 2, "leaf_layers": 2, "selection": _BOTH, **_DEEP},
+]
+_ALL: Parameters = {
+    "decision_layers": [1, 2],
+    "leaf_layers": [0, 1, 2, 3, 4],
+    "hidden": [32, 100],
+    "dropout": [0.0, 0.15, 0.3],
+    "selection": _BOTH,
+    "branching": ["softmax", "sigsoftmax"],
+    "recipe": ["default", "deep"],
+    "learning_rate": [None, 0.0025, 0.01, 0.05],
+}
+#: All that may matter, up to 64 leaves: thousands of candidates, from which some are drawn.
+FULL: list[Parameters] = [
+    {"depth": [0, 1, 2, 3, 4, 5, 6], **_ALL},
+    {"depth": [1, 2, 3], "window": [3, 4], "stride": [None, 2], **_ALL},
+]
+SPACES = {"paper": PAPER, "small": SMALL, "full": FULL}
+
+
+def blocks_of(space: Space) -> list[dict[str, tuple[Any, ...]]]:
+    """A space as blocks: each parameter with its choices."""
+    if isinstance(space, str):
+        if space not in SPACES:
+            raise ValueError(
+                f"space must be one of {', '.join(SPACES)}, a dict of lists or a list of dicts, however: {space!r}"
+            )
+        space = SPACES[space]
+    blocks = [space] if isinstance(space, Mapping) else list(space)
+    if not blocks or not all(isinstance(block, Mapping) for block in blocks):
+        raise ValueError(f"space must be a dict of lists or a list of dicts with at least one, however: {space!r}")
+    return [{name: _choices(name, value) for name, value in block.items()} for block in blocks]
+
+
+def _choices(name: str, value: Any) -> tuple[Any, ...]:
+    choices = tuple(value) if isinstance(value, list | tuple | range) or hasattr(value, "tolist") else (value,)
+    if not choices:
+        raise ValueError(f"{name} must have at least one choice in the space, however: {value!r}")
+    return choices
+
+
+def expand(space: Space) -> list[Parameters]:
+    """Every candidate of a space, in order and each once.
+
+    Examples
+    --------
+    >>> expand({"depth": [1, 2], "selection": "multi"})
+    [{'depth': 1, 'selection': 'multi'}, {'depth': 2, 'selection': 'multi'}]
+    >>> len(expand("paper"))
+    24
+    """
+    found: dict[str, Parameters] = {}
+    for block in blocks_of(space):
+        for values in itertools.product(*block.values()):
+            one = dict(zip(block, values, strict=True))
+            found.setdefault(identity(one), one)
+    return list(found.values())
+
+
+def identity(one: Parameters) -> str:
+    """What makes a candidate differ from others: parameters without effect are left out.
+
+    A leaf alone has no children and nothing to select, and where nothing has hidden units, their number does not
+    matter.
+    """
+    unused: set[str] = set()
+    if one.get("depth") == 0:
+        unused |= {"window", "stride", "decision_layers", "branching", "selection"}
+    if one.get("stride") == one.get("window", 2):
+        unused.add("stride")
+    if one.get("leaf_layers") in (0, 1) and (one.get("decision_layers", 1) in (0, 1) or one.get("depth") == 0):
+        unused |= {"hidden", "dropout"}
+    return repr(sorted((name, value) for name, value in one.items() if name not in unused and value is not None))

@@ -1,0 +1,146 @@
+"""What a search has found out: one record a candidate, the front of score against size, and the rules of choice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tartree.search.sizes import Size
+from tartree.search.spaces import Parameters
+
+State = Literal["waiting", "running", "complete", "dropped", "failed", "unfinished"]
+Rule = Literal["1se", "best"]
+
+
+@dataclass(eq=False)
+class Trial:
+    """A candidate in one part, as far as it is known.
+
+    `state` is "complete" after all epochs, "dropped" where others were better before that, "failed" with its `reason`,
+    or "unfinished" where the time was up.
+    """
+
+    number: int
+    params: Parameters
+    all_epochs: int
+    kind: tuple[Any, ...] = ()  # those of one kind learn about equally fast
+    state: State = "waiting"
+    reason: str | None = None
+    epochs: int = 0
+    scores: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))  # of the folds
+    size: Size | None = None
+    most_leaves: float = math.nan
+    history: list[tuple[int, float]] = field(default_factory=list)  # epochs and mean score, at each look
+
+    @property
+    def score(self) -> float:
+        return float(self.scores.mean()) if len(self.scores) else math.nan
+
+    @property
+    def error(self) -> float:
+        """Standard error of the mean over the folds."""
+        n = len(self.scores)
+        return float(self.scores.std(ddof=1) / math.sqrt(n)) if n > 1 else 0.0
+
+    @property
+    def progress(self) -> float:
+        return self.epochs / self.all_epochs if self.all_epochs else 0.0
+
+    @property
+    def is_scored(self) -> bool:
+        return len(self.scores) > 0 and self.state != "failed" and math.isfinite(self.score)
+
+    def measure(self, name: str) -> float:
+        """How large it is: "leaves" or "parameters"."""
+        assert self.size is not None
+        return float(getattr(self.size, name))
+
+    def to_dict(self) -> dict[str, Any]:
+        """One row of a table."""
+        return {
+            "number": self.number,
+            "state": self.state,
+            "score": self.score if self.is_scored else None,
+            "error": self.error if self.is_scored else None,
+            "leaves": self.size.leaves if self.size else None,
+            "conditions": self.size.conditions if self.size else None,
+            "features": self.size.features if self.size else None,
+            "parameters": self.size.parameters if self.size else None,
+            "epochs": self.epochs,
+            "params": dict(self.params),
+            "scores": [float(value) for value in self.scores],
+            "history": [{"epochs": epochs, "score": value} for epochs, value in self.history],
+            "reason": self.reason,
+        }
+
+
+def comparable(trials: Iterable[Trial]) -> list[Trial]:
+    """Those that may be chosen: trained to the end, or where none was, as far as any."""
+    scored = [trial for trial in trials if trial.is_scored]
+    furthest = max((trial.progress for trial in scored), default=0.0)
+    return [trial for trial in scored if trial.progress >= furthest - 1e-9]
+
+
+def front_of(trials: Iterable[Trial], measure: str = "leaves") -> list[Trial]:
+    """Those that no other one beats in score without being larger, from small to large."""
+    found: list[Trial] = []
+    for trial in sorted(comparable(trials), key=lambda one: _order(one, measure)):
+        if not found or trial.score > found[-1].score:
+            found.append(trial)
+    return found
+
+
+def _order(trial: Trial, measure: str) -> tuple[float, float, int, int]:
+    """Small ones first, of equally large ones the best, then the one with fewer parameters."""
+    assert trial.size is not None
+    return trial.measure(measure), -trial.score, trial.size.parameters, trial.number
+
+
+def ranked(
+    trials: Iterable[Trial], rule: Rule, measure: str = "leaves", max_leaves: float | None = None
+) -> list[Trial]:
+    """Those that a rule allows, the one it chooses first.
+
+    "best": by score. "1se": those within one standard error of the best first, the smallest of them at the head.
+    `max_leaves` leaves out what has more of them in some fold.
+    """
+    allowed = [trial for trial in comparable(trials) if max_leaves is None or trial.most_leaves <= max_leaves]
+    by_score = sorted(allowed, key=lambda one: (-one.score, *_order(one, measure)))
+    if rule == "best" or not by_score:
+        return by_score
+    least = by_score[0].score - by_score[0].error
+    near = [trial for trial in by_score if trial.score >= least]
+    near.sort(key=lambda one: _order(one, measure))
+    return near + [trial for trial in by_score if trial.score < least]
+
+
+def who_goes_on(trials: Sequence[Trial], factor: float, measure: str, least: int = 2) -> list[Trial]:
+    """Of each kind, the share ``1 / factor`` that goes on to the next rung, `least` of them at least.
+
+    Leaves of one layer learn slower than perceptrons and may end as good, so each kind is ranked by itself. First come
+    those that no smaller one equals, the best and the smallest of them first, then those that only the first beat, and
+    so on. A larger one must be better by half a standard error: it has to pay for its size.
+    """
+    kept: list[Trial] = []
+    for kind in dict.fromkeys(trial.kind for trial in trials):
+        own = [trial for trial in trials if trial.kind == kind]
+        kept += _rounds(own, measure)[: max(least, math.ceil(len(own) / factor))]
+    return kept
+
+
+def _rounds(left: list[Trial], measure: str) -> list[Trial]:
+    ordered: list[Trial] = []
+    while left:
+        margin = max(left, key=lambda one: one.score).error / 2
+        front: list[Trial] = []
+        for trial in sorted(left, key=lambda one: _order(one, measure)):
+            if not front or trial.score > front[-1].score + margin:
+                front.append(trial)
+        left = [trial for trial in left if trial not in front]
+        ordered += [front[-1], *front[:-1][:1], *reversed(front[1:-1])]  # the best, the smallest, the others
+    return ordered

@@ -1,0 +1,104 @@
+"""Groups: members that learn from shared rows, and members that are dropped."""
+
+import numpy as np
+import pytest
+import torch
+
+from tartree import TartClassifier
+from tartree.nn import Classes
+from tartree.search.candidates import make_candidate
+from tartree.search.group import Cell, Group, TimeIsUp
+from tartree.search.problem import Problem, Table, draw_rows, padded, split
+from tartree.search.rows import shared_rows
+from tartree.training import Recipe
+
+BASE = TartClassifier(recipe="paper", epochs=12, learning_rate=0.05)
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 90)
+    x = (np.eye(3)[y] + rng.normal(size=(90, 3)) / 2).astype(np.float32)
+    return torch.from_numpy(x), torch.from_numpy(y)
+
+
+def problem_of(data, *, parts=2, shared=False, seeds=1):
+    x, y = data
+    rows = np.arange(len(y))
+    folds = tuple(tuple(split(len(y), y.numpy(), 3, part, rows[rows % 4 != part])) for part in range(parts))
+    tables = {("standard", "None"): Table(x, y, None)}
+    return Problem(tables, Classes(3), folds, "neg_log_loss", None, seeds, 0, x.device, shared)
+
+
+def cells(parts=2, **params):
+    made = [make_candidate(BASE, {**params, "learning_rate": rate}, i) for i, rate in enumerate((0.05, 0.02))]
+    return [Cell(part, (one,)) for one in made for part in range(parts)]
+
+
+def scores(found):
+    return np.array([own.scores["multi"] for own in found])
+
+
+def test_shared_rows_give_what_own_rows_give(data):
+    """A row outside of a fold has weight 0, which is as good as not being there."""
+    own = Group(0, cells(depth=2)).advance(problem_of(data), 12)
+    shared = Group(0, cells(depth=2)).advance(problem_of(data, shared=True), 12)
+    np.testing.assert_allclose(scores(shared), scores(own), rtol=1e-3)
+
+
+def test_shared_rows_keep_batches_and_jitter(data):
+    table = Table(*data, None)
+    recipe = Recipe(batch_size=20, jitter=0.4)
+    rows, scaled = shared_rows(table, [np.arange(0, 40), np.arange(40, 80)], recipe, torch.device("cpu"))
+    assert len(rows) == 80  # ten rows are nobody's
+    assert scaled.batch_size == 40  # of which a member uses 20
+    assert scaled.noise(3, 80) == pytest.approx(recipe.noise(3, 40))
+
+
+@pytest.mark.parametrize("params", [{"depth": 2}, {"depth": 1, "leaf_layers": 2, "hidden": 4}, {"depth": 0}])
+def test_dropped_members_do_not_change_the_others(data, params):
+    problem = problem_of(data, seeds=2)
+    whole, part = Group(0, cells(**params)), Group(0, cells(**params))
+    whole.advance(problem, 5)
+    part.advance(problem, 5)
+    part.keep([1, 2], problem)
+    assert len(part.tree.state_dict()) == len(whole.tree.state_dict())
+    np.testing.assert_allclose(scores(part.advance(problem, 12)), scores(whole.advance(problem, 12))[[1, 2]], rtol=1e-4)
+
+
+def test_time(data):
+    problem, group = problem_of(data), Group(0, cells(depth=1))
+    group.advance(problem, 3)
+    with pytest.raises(TimeIsUp):
+        group.advance(problem, 12, seconds=-1.0)
+    assert group.epochs == 3
+    assert len(group.advance(problem, 12)) == 4  # and it can go on
+
+
+def test_lbfgs_goes_to_the_optimum_at_once(data):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss
+
+    from tartree import zoo
+
+    one = make_candidate(zoo.make("lr"), {}, 0)
+    problem = problem_of(data, parts=1)
+    found = Group(0, [Cell(0, (one,))]).advance(problem, 5)
+    x, y = data
+    for fold, (learnt, held) in enumerate(problem.parts[0]):
+        peer = LogisticRegression().fit(x[learnt], y[learnt])
+        expected = -log_loss(y[held], peer.predict_proba(x[held]))
+        assert found[0].scores["multi"][fold] == pytest.approx(expected, abs=2e-3)
+
+
+def test_rows():
+    y = np.array([0] * 50 + [1] * 30 + [2])
+    for learnt, held in split(81, y, 4, 0):
+        assert 80 in learnt  # the only one of its class
+        assert not set(learnt) & set(held)
+    drawn = draw_rows(81, y, 16, 0)
+    assert np.bincount(y[drawn])[:2].tolist() == [10, 6]
+    index, weight = padded([np.array([3, 4]), np.array([5])])
+    assert index.tolist() == [[3, 4], [5, 0]]
+    assert weight.tolist() == [[1, 1], [1, 0]]

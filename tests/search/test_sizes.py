@@ -1,0 +1,97 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_iris
+
+from tartree import Structure, TartClassifier
+from tartree.search import PAPER_SERIES, SPACES, expand, size_of
+from tartree.search.sizes import Size, features_a_condition, longest_path, used_leaves
+from tartree.search.trials import Trial, front_of, ranked, who_goes_on
+
+
+def test_used_leaves():
+    arrived = torch.tensor([[50.0, 49.2, 0.5, 0.3], [25.0, 25.0, 25.0, 25.0]], dtype=torch.float64)
+    chosen = torch.tensor([[60.0, 39.0, 1.0, 0.0], [100.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
+    counted = torch.stack([arrived, chosen])
+    assert used_leaves(counted, "multi").tolist() == [[True, True, False, False], [True] * 4]
+    assert used_leaves(counted, "single").tolist() == [[True, True, True, False], [True, False, False, False]]
+
+
+@pytest.mark.parametrize(
+    ("structure", "used", "conditions"),
+    [
+        (Structure(3), [1, 1, 1, 1, 1, 1, 1, 1], 3),
+        (Structure(3), [1, 1, 0, 0, 0, 0, 0, 0], 1),  # two decisions send all the same way
+        (Structure(3), [1, 0, 1, 0, 1, 0, 1, 0], 2),
+        (Structure(3), [0, 0, 0, 0, 0, 1, 0, 0], 0),
+        (Structure(2, 3, 2), [1, 0, 0, 0, 1, 0, 1], 2),
+        (Structure(0), [1], 0),
+    ],
+)
+def test_conditions_on_a_path(structure, used, conditions):
+    assert longest_path(structure, np.array(used, dtype=bool)) == conditions
+
+
+def test_features_a_condition():
+    X, y = load_iris(return_X_y=True)
+    model = TartClassifier(depth=2, epochs=1, random_state=0).fit(X, y)
+    with torch.no_grad():
+        model.tree_.decision.mlp.weights[0].copy_(
+            torch.tensor([[[1.0, 0.0, 0.0, 0.0], [1.0, -1.0, 0.01, 0.0], [1.0, 1.0, 1.0, 1.0]]])
+        )
+    assert features_a_condition(model.tree_).tolist() == pytest.approx([(1 + 2 + 4) / 3])
+    assert size_of(model, X).features == pytest.approx(7 / 3)
+    assert size_of(TartClassifier(depth=0, epochs=1).fit(X, y), X).features == 0
+
+
+def test_an_ensemble_is_as_large_as_its_trees_together():
+    X, y = load_iris(return_X_y=True)
+    model = TartClassifier(depth=1, members=3, epochs=1, random_state=0).fit(X, y)
+    found = size_of(model, X)
+    assert found.leaves == 6
+    assert found.conditions == 1
+    assert found.parameters == model.n_parameters_
+
+
+def trial(number, scores, leaves, state="complete", kind=()):
+    found = Trial(number, {}, 10, kind, state=state, epochs=10, scores=np.array(scores, dtype=float))
+    found.size, found.most_leaves = Size(leaves, 1, 1, 10 * number), leaves
+    return found
+
+
+def test_front_and_rules():
+    trials = [
+        trial(0, [0.5, 0.6], 1),
+        trial(1, [0.7, 0.8], 4),
+        trial(2, [0.6, 0.8], 2),
+        trial(3, [0.7, 0.7], 8),
+        trial(4, [0.9, 0.9], 1, state="failed"),
+        trial(5, [0.8, 0.8], 16),
+    ]
+    assert [one.number for one in front_of(trials)] == [0, 2, 1, 5]
+    assert [one.number for one in ranked(trials, "best")] == [5, 1, 2, 3, 0]
+    assert trials[5].error == 0  # so nothing else is within it
+    assert ranked(trials, "1se")[0].number == 5
+    trials[5].scores = np.array([0.68, 0.92])  # a standard error of 0.12
+    assert ranked(trials, "1se")[0].number == 2
+    assert [one.number for one in ranked(trials, "best", max_leaves=4)] == [1, 2, 0]
+
+
+def test_who_goes_on():
+    small, better, larger = trial(0, [0.5, 0.5], 1), trial(1, [0.7, 0.7], 2), trial(2, [0.7, 0.7], 8)
+    assert who_goes_on([small, better, larger], 3, "leaves", least=1) == [better]
+    assert who_goes_on([small, better, larger], 3, "leaves", least=2) == [better, small]
+    slow = trial(3, [0.1, 0.1], 1, kind=(1,))
+    assert who_goes_on([small, better, larger, slow], 3, "leaves", least=1) == [better, slow]
+
+
+def test_spaces():
+    paper = expand("paper")
+    assert len(paper) == 24
+    assert sum(map(len, PAPER_SERIES.values())) == 24
+    assert {one["recipe"] for one in paper} == {"paper"}
+    for name in SPACES:
+        for one in expand(name)[:50]:
+            TartClassifier(**one)
+    assert len(expand({"depth": [0, 0, 1], "selection": ["multi", "single"]})) == 3
+    assert len(expand([{"depth": [1, 2]}, {"depth": 2}, {"depth": 3}])) == 3
