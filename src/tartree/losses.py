@@ -112,8 +112,8 @@ def _native_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | Non
             indicators = output.indicators(target, costs.dtype)
             values = (costs[:, 0] @ indicators.transpose(-1, -2)).transpose(-1, -2)  # (members, batch, leaves)
             found = native.expect(own, bias, values, share)
-            mass = found.leaves.transpose(-1, -2) @ indicators  # (members, leaves, classes)
-            said, gradient = numbers, output.gradient(costs, mass.unsqueeze(1))
+            mass = indicators.transpose(-1, -2) @ found.leaves  # (members, classes, leaves): faster in this order
+            said, gradient = numbers, output.gradient(costs, mass.transpose(-1, -2).unsqueeze(1))
     else:
         said = output.cost(numbers, target)  # (members, batch or 1, leaves)
         with torch.no_grad():
