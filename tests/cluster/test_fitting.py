@@ -1,5 +1,7 @@
 """One fit by several workers: that of one process, whatever happens to the workers."""
 
+import signal
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -40,8 +42,10 @@ def files(tmp_path_factory):
 def test_two_workers_fit_what_one_process_fits_though_one_is_killed(cluster, files, tmp_path):
     alone = TartClassifier(**SETTINGS).fit(ParquetTable(files, in_memory=False), y="y", sample_weight="weight")
     model = TartClassifier(**SETTINGS, callbacks=[EndOnce(tmp_path, epoch=4)])
+    on_interrupt = signal.getsignal(signal.SIGINT)
     found = clusters.fit(model, files, y="y", sample_weight="weight", workers=2, checkpoint_seconds=0)
     assert found is model
+    assert signal.getsignal(signal.SIGINT) is on_interrupt
     rows = pq.read_table(files, columns=["a", "b", "colour"])
     np.testing.assert_allclose(model.predict_proba(rows), alone.predict_proba(rows), rtol=0, atol=1e-5)
     for name in ("loss", "validation_loss"):

@@ -6,7 +6,9 @@ import copy
 import os
 import secrets
 import shutil
+import signal
 import tempfile
+import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -219,7 +221,8 @@ def _run(
     )
     given_up: Exception | None = None
     try:
-        run = trainer.fit()
+        with _own_interrupts():
+            run = trainer.fit()
         run.filesystem.delete_dir(run.path)
     except train.TrainingFailedError as error:
         given_up = error
@@ -275,3 +278,17 @@ def _tell(ray: Any, board: Any, error: Exception) -> None:
         ray.get(board.fail.remote(error))
     except TypeError:  # an error that cannot be pickled
         ray.get(board.fail.remote(RuntimeError(f"{type(error).__name__}: {error}")))
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Ctrl-C as it is elsewhere: Ray Train's handler would end the program, and stay when the training is over."""
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if in_main else None
+    try:
+        yield
+    except SystemExit:
+        raise KeyboardInterrupt from None
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
