@@ -4,9 +4,15 @@ import socket
 import subprocess
 import sys
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow.dataset import dataset
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from tartree.cluster import connected
+from tartree.cluster.connecting import _is_same_place
+from tartree.cluster.tables import everywhere
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used():
@@ -31,3 +37,18 @@ def test_an_address_where_nobody_listens_is_known_at_once(unconnected):
 def test_no_address_at_all(unconnected):
     with pytest.raises(ValueError, match="address must be 'auto', 'local' or HOST:PORT, however: address='here'"):
         connected("here").__enter__()
+
+
+def test_a_name_of_this_machine_is_its_address():
+    util = pytest.importorskip("ray.util", reason="Ray is missing: 'tartree[ray]'")
+    here = f"{util.get_node_ip_address()}:6379"
+    assert _is_same_place("localhost:6379", here)
+    assert not _is_same_place("localhost:6380", here)
+    assert not _is_same_place("localhost:6379", "192.0.2.1:6379")
+
+
+def test_files_of_a_store_keep_their_names(tmp_path):
+    pq.write_table(pa.table({"x": [1.0]}), tmp_path / "0.parquet")
+    store = SubTreeFileSystem(str(tmp_path), LocalFileSystem())
+    assert everywhere(dataset("0.parquet", filesystem=store)).files == ["0.parquet"]
+    assert everywhere(str(tmp_path)).files == [str(tmp_path / "0.parquet")]

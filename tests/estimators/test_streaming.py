@@ -401,3 +401,22 @@ def test_statistics_read_each_block_once(folder):
     assert sum(map(sum, found.rows.values())) == table.n_rows == found.columns.n_rows
     assert abs(sum(held for _, held in found.rows.values()) / table.n_rows - 0.2) < 0.03
     assert sum(row[0] for row in target.counts.values()) == table.n_rows
+
+
+def test_files_may_hold_narrower_labels_than_others(tmp_path):
+    x = np.random.default_rng(0).normal(size=600)
+    for name, high, kind in (("0", 1, np.int8), ("1", 300, np.int64)):
+        pq.write_table(pa.table({"x": x, "y": np.where(x > 0, high, 0).astype(kind)}), tmp_path / f"{name}.parquet")
+    model = TartClassifier(depth=1, epochs=2, random_state=0).fit(ParquetTable(tmp_path, in_memory=False), "y")
+    assert model.classes_.tolist() == [0, 1, 300]
+
+
+def test_an_infinite_target_is_named_before_training(folder, tmp_path):
+    def change(table):
+        values = table["value"].to_numpy().copy()
+        values[3] = np.inf
+        return table.set_column(table.schema.get_field_index("value"), "value", pa.array(values))
+
+    place = damaged(folder, tmp_path, rewrite(change))
+    with pytest.raises(ValueError, match=r"rows-1\.parquet.*it contains infinity"):
+        TartRegressor(epochs=1).fit(ParquetTable(place, in_memory=False), "value")

@@ -84,11 +84,28 @@ def _connect(ray: Any, address: str, modules: Sequence[str], variables: Mapping[
 
 def _check_same(ray: Any, address: str) -> None:
     here = ray.get_runtime_context().gcs_address
-    if address not in ("auto", "local", here):
+    if address not in ("auto", "local", here) and not _is_same_place(address.removeprefix("ray://"), here):
         raise ValueError(
             f"address must be that of the cluster that this process is connected to, {here}, however: "
             f"address={address!r}; call ray.shutdown() first"
         )
+
+
+def _is_same_place(address: str, here: str) -> bool:
+    """Whether an address is another name of one that has numbers: Ray replaces names such as localhost."""
+    (host, _, port), (own_host, _, own_port) = address.rpartition(":"), here.rpartition(":")
+    try:
+        found = socket.gethostbyname(host)
+    except OSError:
+        return False
+    own_names = {own_host, "127.0.0.1"} if own_host in _own_addresses() else {own_host}
+    return port == own_port and found in own_names
+
+
+def _own_addresses() -> set[str]:
+    from ray.util import get_node_ip_address
+
+    return {get_node_ip_address(), "127.0.0.1"}
 
 
 def count_slots(ray: Any, cpus: float, gpus: float) -> int:

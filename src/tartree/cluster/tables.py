@@ -21,5 +21,6 @@ def everywhere(source: Any, columns: Sequence[str] | None = None) -> ParquetTabl
         )
     table = source if isinstance(source, ParquetTable) else ParquetTable(source)
     table = table.select(table.names if columns is None else columns)  # a copy
-    table.files = [path if "://" in path else os.path.abspath(path) for path in table.files]
+    if table.is_local:
+        table.files = [path if "://" in path else os.path.abspath(path) for path in table.files]
     return table

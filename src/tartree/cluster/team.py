@@ -63,7 +63,8 @@ class TorchTeam:
         sent *= weight
         with _answers():
             collectives.all_reduce(sent)
-        sent /= sent[-1].clone()
+        # Rows without weight have no gradient either: 0, as one process finds it.
+        sent /= sent[-1].clone().clamp_min(torch.finfo(sent.dtype).tiny)
         for tensor, part in zip(tensors, sent[:-1].split([len(part) for part in parts]), strict=True):
             tensor.copy_(part.view_as(tensor))
 

@@ -90,7 +90,12 @@ class ValueStatistics:
         rows = slice(None) if weights is None else weights > 0
         own = None if weights is None else weights[rows]
         for moments, column in zip(self.moments, columns, strict=True):
-            moments.merge(Moments.of(as_values(column)[rows], own))
+            values = as_values(column)[rows]
+            if not np.isfinite(values).all():
+                raise ValueError(
+                    "the target must be finite, however: it contains infinity; leave such rows out"
+                )
+            moments.merge(Moments.of(values, own))
         self.n_counted += len(columns[0]) if own is None else len(own)
         self.weight += float(len(columns[0])) if own is None else float(own.sum())
 
@@ -125,7 +130,9 @@ class LabelCoder:
     def encode(self, columns: Sequence[Any]) -> NDArray[np.int64]:
         """Codes of labels, (rows,)."""
         column = plain(columns[0])
-        found = pc.index_in(column, value_set=pa.array(self.labels).cast(column.type))
+        labels = pa.array(self.labels)
+        # Files may hold narrower integers than the labels of all of them need.
+        found = pc.index_in(column.cast(labels.type), value_set=labels)
         return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def weigh(self, target: NDArray[Any], weights: Weights) -> NDArray[np.float32] | None:

@@ -108,6 +108,11 @@ class ParquetTable:
         return self.files[0] if len(self.files) == 1 else f"{self.files[0]} and {len(self.files) - 1} more"
 
     @property
+    def is_local(self) -> bool:
+        """Whether the names of its files are paths of this machine."""
+        return self._filesystem is None or self._filesystem.type_name == "local"
+
+    @property
     def in_memory(self) -> bool:
         """Whether estimators read all rows into memory."""
         return self.n_rows * len(self.names) <= IN_MEMORY_VALUES if self._in_memory is None else self._in_memory
