@@ -92,9 +92,7 @@ class ValueStatistics:
         for moments, column in zip(self.moments, columns, strict=True):
             values = as_values(column)[rows]
             if not np.isfinite(values).all():
-                raise ValueError(
-                    "the target must be finite, however: it contains infinity; leave such rows out"
-                )
+                raise ValueError("the target must be finite, however: it contains infinity; leave such rows out")
             moments.merge(Moments.of(values, own))
         self.n_counted += len(columns[0]) if own is None else len(own)
         self.weight += float(len(columns[0])) if own is None else float(own.sum())
