@@ -43,9 +43,10 @@ def fit(
     """Fit an estimator to Parquet files with many workers; it is the estimator that one process would have fitted.
 
     Every worker reads its own blocks of the files. In each step the workers learn from their parts of one batch, and
-    the mean of their gradients, by weight, moves the same tree on all of them. Neither encoding nor batches depend on
-    the number of workers; results differ by the order in which numbers are added. (Dropout, drawn by each worker, and
-    the balance penalty, a mean of the workers', do depend on it.)
+    the mean of their gradients, by weight, moves the same tree on all of them. Up to eight workers,
+    neither encoding nor batches depend on their number; results differ by the order in which numbers are added.
+    (Dropout, drawn by each worker, and the balance penalty, a mean of the workers', do depend on it; and more workers
+    have more lanes, hence other batches.)
 
     When a worker is lost, all go back to the last checkpoint and go on, as soon as there is room for them.
 
