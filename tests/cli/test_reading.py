@@ -157,6 +157,11 @@ def test_wrong_parquet(tmp_path, monkeypatch):
     path = written(tmp_path, "a,b\n1,2\n", "table.parquet")
     with pytest.raises(Problem, match=r"is not a Parquet file, though its name ends in \.parquet"):
         read(path)
+    cut = tmp_path / "cut.parquet"
+    pq.write_table(pa.table({"x": [1.0]}), cut)
+    cut.write_bytes(cut.read_bytes()[:-6])
+    with pytest.raises(Problem, match=r"cut\.parquet must be a Parquet file, however: .*; write it again"):
+        read(cut)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"PAR1...")))
     with pytest.raises(Problem, match="standard input holds Parquet"):
         read("-")

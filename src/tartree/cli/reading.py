@@ -122,8 +122,12 @@ def _open_files(path: str) -> Source:
 def _open_parquet(path: str) -> Iterator[Source]:
     if path == STANDARD_INPUT:
         raise Problem("standard input holds Parquet, which cannot be read from a pipe; give the name of the file")
-    with pyarrow.parquet.ParquetFile(path) as file:
-        _check_names(file.schema_arrow.names, path)
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            names = file.schema_arrow.names
+    except pa.ArrowException as error:
+        raise Problem(f"{path} must be a Parquet file, however: {error}; write it again") from error
+    _check_names(names, path)
     yield _open_files(path)
 
 
