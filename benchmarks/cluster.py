@@ -28,6 +28,7 @@ COLUMNS = 20
 EPOCHS = 6  # of which the first, with what it loads, is not counted
 BATCH = 8192
 MODELS = {"small": {"depth": 4}, "large": {"depth": 8}}
+LEAST = {"depth": 1, "leaf_layers": 0}  # hardly any arithmetic: what is left of a row is its reading
 REDUCED = (10**3, 10**5, 10**7)  # numbers of a reduction
 #: Networks to compute with: bytes a second, and seconds from one machine to the next.
 NETWORKS = {"10 Gbit/s, 50 µs": (1.25e9, 50e-6), "100 Gbit/s, 10 µs": (12.5e9, 10e-6)}
@@ -74,7 +75,12 @@ def make_model(name: str, notes: str) -> Any:
 
     callbacks = [OneCore(notes)]
     return TartClassifier(
-        **MODELS[name], epochs=EPOCHS, batch_size=BATCH, early_stopping=False, random_state=0, callbacks=callbacks
+        **MODELS.get(name, LEAST),
+        epochs=EPOCHS,
+        batch_size=BATCH,
+        early_stopping=False,
+        random_state=0,
+        callbacks=callbacks,
     )
 
 
@@ -203,6 +209,7 @@ def measure(rows: int) -> dict[str, Any]:
         for name in MODELS:
             found["alone"][name] = measure_alone(folder, name)
             print(name, found["alone"][name], flush=True)
+        found["reading"] = measure_alone(folder, "reading")
         with simulated(4):
             for workers in (2, 4):
                 found["reductions"] += measure_reductions(workers)
@@ -217,24 +224,23 @@ def measure(rows: int) -> dict[str, Any]:
 class CostModel:
     """Seconds of a step: rows shared out over the workers, what every worker does in each step, gradients in a ring.
 
-    A row costs its reading and its arithmetic, which grows with the parameters: a multiplication and an addition for
-    each forward, twice as much backward. What does not get less with more workers belongs to the step. All come from
-    the fits that were measured, in time of the processor.
+    A row costs its reading, which a model with hardly any parameters has too, and its arithmetic, which grows with the
+    parameters: a multiplication and an addition for each forward, twice as much backward. What several workers need
+    in all beyond that, each of them needs in every step. All is time of the processor.
     """
 
     def __init__(self, found: dict[str, Any]) -> None:
-        small, large = found["alone"]["small"], found["alone"]["large"]
+        least, large = found["reading"], found["alone"]["large"]
         rows, steps = found["rows"], -(-found["rows"] // found["batch"])
-        shared = [
-            (fit["workers"] * fit["processor_s"] - found["alone"][fit["model"]]["processor_s"]) / (fit["workers"] - 1)
+        added = [
+            fit["processor_s"] - found["alone"][fit["model"]]["processor_s"] / fit["workers"]
             for fit in found["fits"]
             if fit["workers"] > 1
         ]
-        self.each_step = sum(shared) / len(shared) / steps
-        more = large["parameters"] - small["parameters"]
-        self.each_parameter = (large["processor_s"] - small["processor_s"]) / rows / more
-        in_rows = small["processor_s"] - steps * self.each_step
-        self.each_row = in_rows / rows - self.each_parameter * small["parameters"]
+        self.each_step = max(0.0, sum(added) / len(added)) / steps
+        more = large["parameters"] - least["parameters"]
+        self.each_parameter = (large["processor_s"] - least["processor_s"]) / rows / more
+        self.each_row = least["processor_s"] / rows - self.each_parameter * least["parameters"]
 
     def row(self, parameters: int) -> float:
         return self.each_row + self.each_parameter * parameters
@@ -242,7 +248,7 @@ class CostModel:
     def step(self, parameters: int, batch: int, workers: int, network: tuple[float, float]) -> float:
         speed, delay = network
         reduction = 2 * (workers - 1) * (4 * parameters / workers / speed + delay)
-        return self.each_step + batch / workers * self.row(parameters) + reduction
+        return (workers > 1) * self.each_step + batch / workers * self.row(parameters) + reduction
 
     def speedup(self, parameters: int, batch: int, workers: int, network: tuple[float, float]) -> float:
         return self.step(parameters, batch, 1, network) / self.step(parameters, batch, workers, network)
@@ -291,7 +297,7 @@ def tables(found: dict[str, Any]) -> dict[str, list[str]]:
     said = [
         f"Measured: {1e6 * costs.each_row:.2f} µs a row to read, encode and shuffle, "
         f"{1e12 * costs.each_parameter:.0f} ps a row and parameter to learn from it, and "
-        f"{1e3 * costs.each_step:.1f} ms a step, on one core."
+        f"{1e3 * costs.each_step:.1f} ms a step for each of several workers, on one core."
     ]
     return {"measured": measured, "reductions": reduced, "computed": computed, "costs": said}
 

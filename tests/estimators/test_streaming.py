@@ -1,6 +1,5 @@
 """Fitting to Parquet files and predicting them, in a stream and in memory."""
 
-import pickle
 import threading
 
 import numpy as np
@@ -15,7 +14,7 @@ from tartree.estimators import blocks, streaming
 from tartree.estimators.blocks import draws
 from tartree.table import ParquetTable
 from tartree.training.recipe import Recipe
-from tartree.training.team import Alone
+from tests.pair import make_pair
 
 N_FILES, FILE_ROWS = 3, 1500
 
@@ -176,40 +175,15 @@ def test_early_stopping_holds_out_the_same_rows(folder, whole):
 def test_a_team_learns_what_one_worker_learns(folder):
     """Two workers in threads: the same batches, gradients put together, early stopping decided together."""
     alone = classifier(early_stopping=True).fit(stream(folder, "value", "weight"), "label")
-
-    class Pair(Alone):
-        size = 2
-        barrier = threading.Barrier(2)
-        board = [None, None]  # noqa: RUF012
-
-        def __init__(self, rank):
-            self.rank = rank
-
-        def gather(self, thing):
-            self.board[self.rank] = pickle.dumps(thing)
-            self.barrier.wait(60)
-            found = [pickle.loads(other) for other in self.board]
-            self.barrier.wait(60)
-            return found
-
-        def average(self, tensors, weight):
-            parts = self.gather(([tensor.clone() for tensor in tensors], weight))
-            total = sum(own for _, own in parts)
-            for place, tensor in enumerate(tensors):
-                tensor.copy_(sum(found[place] * own for found, own in parts) / total)
-
-        def sum(self, tensor):
-            return sum(self.gather(tensor.clone()))
-
     models = [classifier(early_stopping=True) for _ in range(2)]
-    errors = []
+    errors, pair = [], make_pair()
 
     def work(rank):
         try:
-            streaming.fit_stream(models[rank], stream(folder, "value", "weight"), ["label"], team=Pair(rank))
+            streaming.fit_stream(models[rank], stream(folder, "value", "weight"), ["label"], team=pair[rank])
         except BaseException as error:
             errors.append(error)
-            Pair.barrier.abort()
+            pair[rank].barrier.abort()
 
     threads = [threading.Thread(target=work, args=(rank,)) for rank in range(2)]
     for thread in threads:

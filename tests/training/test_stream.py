@@ -16,6 +16,7 @@ from tartree.training import Recipe, train
 from tartree.training.lanes import Lane, Lanes, Piece
 from tartree.training.stream import Shares, StreamRows, ahead
 from tartree.training.team import Alone
+from tests.pair import make_pair
 
 CPU = torch.device("cpu")
 
@@ -154,31 +155,6 @@ def tree():
 
 def test_a_worker_without_rows_in_a_step_waits_for_the_others():
     """Seven steps of two rows in one lane: the second worker, whose lane has one row, has none in most steps."""
-
-    class Pair(Alone):
-        size = 2
-        barrier = threading.Barrier(2)
-        board = [None, None]  # noqa: RUF012
-
-        def __init__(self, rank):
-            self.rank = rank
-
-        def gather(self, thing):
-            self.board[self.rank] = thing
-            self.barrier.wait(60)
-            found = list(self.board)
-            self.barrier.wait(60)
-            return found
-
-        def average(self, tensors, weight):
-            parts = self.gather(([tensor.clone() for tensor in tensors], weight))
-            total = sum(own for _, own in parts)
-            for place, tensor in enumerate(tensors):
-                tensor.copy_(sum(found[place] * own for found, own in parts) / total)
-
-        def sum(self, tensor):
-            return sum(self.gather(tensor.clone()))
-
     recipe = Recipe(epochs=3, batch_size=2, jitter=0.0, patience=5)
     shares = Shares(held_out=0.1)
     blocks = Numbered([20, 1], weighted=True)
@@ -192,10 +168,10 @@ def test_a_worker_without_rows_in_a_step_waits_for_the_others():
         return made, history
 
     alone, history = fit(Alone(), None)
-    found = {}
+    found, pair = {}, make_pair()
 
     def work(rank):
-        found[rank] = fit(Pair(rank), [rank])
+        found[rank] = fit(pair[rank], [rank])
 
     workers = [threading.Thread(target=work, args=(rank,)) for rank in (0, 1)]
     for worker in workers:
