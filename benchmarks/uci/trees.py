@@ -119,12 +119,7 @@ def gather(data: StudySet, parts: tuple[Tensor, ...], members: int) -> TensorRow
     if all(torch.equal(rows, parts[0]) for rows in parts):
         there = parts[0].to(data.x.device)
         return TensorRows(data.x[there], data.y[there])
-    lengths = torch.tensor([len(rows) for rows in parts])
-    index = torch.nn.utils.rnn.pad_sequence(list(parts)).to(data.x.device)  # (rows, runs), 0 where a run has no more
-    weight = None
-    if len(lengths.unique()) > 1:
-        weight = (torch.arange(len(index)).unsqueeze(1) < lengths).float().to(data.x.device)
-    return OwnRows(data.x[index], data.y[index], weight, members)
+    return OwnRows.gather(TensorRows(data.x, data.y), parts, members)
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""Groups: members that learn from shared rows, and members that are dropped."""
+"""Groups: members that learn from rows of their own, and members that are dropped."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from tartree.nn import Classes
 from tartree.search.candidates import make_candidate
 from tartree.search.group import Cell, Group, TimeIsUp
 from tartree.search.problem import Problem, Table, draw_rows, padded, split
-from tartree.search.rows import shared_rows
-from tartree.training import Recipe
+
+from ..conftest import DEVICE
 
 BASE = TartClassifier(recipe="paper", epochs=12, learning_rate=0.05)
 
@@ -23,12 +23,12 @@ def data():
     return torch.from_numpy(x), torch.from_numpy(y)
 
 
-def problem_of(data, *, parts=2, shared=False, seeds=1):
+def problem_of(data, *, parts=2, seeds=1):
     x, y = data
     rows = np.arange(len(y))
     folds = tuple(tuple(split(len(y), y.numpy(), 3, part, rows[rows % 4 != part])) for part in range(parts))
     tables = {("standard", "None"): Table(x, y, None)}
-    return Problem(tables, Classes(3), folds, "neg_log_loss", None, seeds, 0, x.device, shared)
+    return Problem(tables, Classes(3), folds, "neg_log_loss", None, seeds, 0, torch.device(DEVICE))
 
 
 def cells(parts=2, **params):
@@ -40,20 +40,12 @@ def scores(found):
     return np.array([own.scores["multi"] for own in found])
 
 
-def test_shared_rows_give_what_own_rows_give(data):
-    """A row outside of a fold has weight 0, which is as good as not being there."""
-    own = Group(0, cells(depth=2)).advance(problem_of(data), 12)
-    shared = Group(0, cells(depth=2)).advance(problem_of(data, shared=True), 12)
-    np.testing.assert_allclose(scores(shared), scores(own), rtol=1e-3)
-
-
-def test_shared_rows_keep_batches_and_jitter(data):
-    table = Table(*data, None)
-    recipe = Recipe(batch_size=20, jitter=0.4)
-    rows, scaled = shared_rows(table, [np.arange(0, 40), np.arange(40, 80)], recipe, torch.device("cpu"))
-    assert len(rows) == 80  # ten rows are nobody's
-    assert scaled.batch_size == 40  # of which a member uses 20
-    assert scaled.noise(3, 80) == pytest.approx(recipe.noise(3, 40))
+@pytest.mark.parametrize("params", [{"depth": 2}, {"depth": 1, "leaf_layers": 2, "hidden": 4}])
+def test_a_cell_learns_what_it_learns_alone(data, params):
+    problem = problem_of(data, seeds=2)
+    together = Group(0, cells(**params)).advance(problem, 12)
+    alone = [Group(0, [one]).advance(problem, 12)[0] for one in cells(**params)]
+    np.testing.assert_allclose(scores(together), scores(alone), rtol=1e-3)
 
 
 @pytest.mark.parametrize("params", [{"depth": 2}, {"depth": 1, "leaf_layers": 2, "hidden": 4}, {"depth": 0}])

@@ -143,4 +143,8 @@ def draw_uniform_(parameter: Tensor, bound: float, generators: Sequence[torch.Ge
         if len(generators) != len(parameter):
             raise ValueError(f"one generator a member is needed, however: {len(generators)} for {len(parameter)}")
         for own, generator in zip(parameter, generators, strict=True):
-            own.copy_(torch.empty(own.shape, dtype=own.dtype).uniform_(-bound, bound, generator=generator))
+            if own.device == generator.device:
+                own.uniform_(-bound, bound, generator=generator)
+            else:
+                drawn = torch.empty(own.shape, dtype=own.dtype, device=generator.device)
+                own.copy_(drawn.uniform_(-bound, bound, generator=generator))

@@ -19,6 +19,8 @@ from tartree.structure import Structure
 
 MOST_CLASSES = 128  # of a block in registers; beyond, native
 MOST_LEVELS = 24
+MOST_CHILDREN = 8  # a kernel for more takes longer to compile than it ever saves: half a minute for 31
+UNROLLED_CLASSES = 16  # of a prediction; for more, a loop
 LOG = logging.getLogger("tartree")
 
 
@@ -46,7 +48,7 @@ def suits(x: Tensor, structure: Structure, n_classes: int = 1) -> bool:
         and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
         and structure.is_regular
         and 0 < structure.depth <= MOST_LEVELS
-        and structure.window <= 64
+        and structure.window <= MOST_CHILDREN
         and n_classes <= MOST_CLASSES
         and has_triton()
     )
@@ -138,7 +140,7 @@ def probabilities(
     constant = numbers.shape[1] == 1
     rows, n_classes = _nodes_first(logits), numbers.shape[-1]
     members, _, batch = rows.shape
-    plan = _plan(structure, batch, members, n_classes, predicts=True)
+    plan = _plan(structure, batch, members, n_classes, predicts=True, by_row=not constant)
     out = rows.new_empty((plan.n_parts, members, batch, n_classes), dtype=torch.float32)
     plan.run(
         "PREDICT_CONSTANT" if constant else "PREDICT_NUMBERS",
@@ -212,12 +214,14 @@ def _nodes_first(x: Tensor) -> Tensor:
 class _Plan:
     """How the work of a structure is cut into programs."""
 
-    def __init__(self, structure: Structure, batch: int, members: int, n_classes: int, predicts: bool) -> None:
+    def __init__(
+        self, structure: Structure, batch: int, members: int, n_classes: int, predicts: bool, by_row: bool
+    ) -> None:
         self.structure, self.batch, self.members, self.n_classes = structure, batch, members, n_classes
         self.is_binary = structure.is_binary
         self.class_block = class_block(n_classes)
         if self.is_binary:
-            self.tiers, self.rows, self.together, self.warps = _binary_tiers(structure.depth, predicts)
+            self.tiers, self.rows, self.together, self.warps = _binary_tiers(structure.depth, predicts, by_row)
             self.n_parts = 1 << (structure.depth - self.tiers[0])
         else:
             self.rows, self.nodes, self.warps = 16, 64, 8
@@ -254,8 +258,8 @@ class _Plan:
         )
         flags = {
             "ROWS": self.rows,
-            # A prediction takes as long as its loops over classes; training, with other work to do, does without.
-            "CLASSES": self.n_classes if mode.startswith("PREDICT") else 0,
+            # Loops over classes are most of such a prediction; training, with other work to do, has one kernel for all.
+            "CLASSES": self.n_classes if mode == "PREDICT_NUMBERS" and self.n_classes <= UNROLLED_CLASSES else 0,
             "CLASS_BLOCK": self.class_block,
             "HAS_BIAS": bias is not None,
             "HAS_NUMBERS_BIAS": numbers_bias is not None,
@@ -297,16 +301,20 @@ class _Plan:
 
 
 @functools.lru_cache(maxsize=256)
-def _plan(structure: Structure, batch: int, members: int, n_classes: int, predicts: bool = False) -> _Plan:
-    return _Plan(structure, batch, members, n_classes, predicts)
+def _plan(
+    structure: Structure, batch: int, members: int, n_classes: int, predicts: bool = False, by_row: bool = False
+) -> _Plan:
+    return _Plan(structure, batch, members, n_classes, predicts, by_row)
 
 
-def _binary_tiers(depth: int, predicts: bool) -> tuple[list[int], int, int, int]:
+def _binary_tiers(depth: int, predicts: bool, by_row: bool) -> tuple[list[int], int, int, int]:
     """Layers of the subtrees, from the leaves to the root; rows of a block, rows of a thread, warps of a program.
 
     Measured on an H200. Low subtrees have few nodes to keep in registers; a prediction adds up over the subtrees, so
-    it wants few of them.
+    it wants few of them; where leaves say something else of each row, it wants many, with few leaves to read each.
     """
+    if predicts and by_row:
+        return [max(min(depth, 2), depth - 4)], 32, 1, 1
     if predicts:
         return [min(depth, 4 if depth < 10 else 5)], 32, 1, 1
     levels, rows, together = (3, 128, 4) if depth >= 12 else (4, 64, 2)

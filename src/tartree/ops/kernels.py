@@ -59,6 +59,15 @@ def _load_rows(pointer, bias, nodes, rows, inside, batch, HAS_BIAS: tl.constexpr
 
 
 @triton.jit
+def _said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS: tl.constexpr):
+    """What leaves say of a class: a tile (rows, leaves)."""
+    said = tl.load(own + c * batch, mask=there, other=0.0).to(tl.float32)
+    if HAS_NUMBERS_BIAS:
+        said += tl.load(own_bias + c, mask=real, other=0.0)[None, :]
+    return said
+
+
+@triton.jit
 def _at_leaves(
     p,
     leaves,
@@ -77,6 +86,7 @@ def _at_leaves(
     out,
     n_classes,
     MODE: tl.constexpr,
+    CLASSES: tl.constexpr,
     CLASS_BLOCK: tl.constexpr,
     HAS_NUMBERS_BIAS: tl.constexpr,
 ):
@@ -131,6 +141,21 @@ def _at_leaves(
                 for c in range(n_classes):
                     column = tl.sum(tl.where((classes == c)[None, :], said, 0.0), 1)  # (leaves,)
                     tl.store(place + c, tl.sum(p * column[None, :], 1), mask=inside)
+    elif MODE == PREDICT_NUMBERS and CLASSES > 0:
+        # No loop waits for what it loads: all loads of a pass are under way at once, and later ones are in the cache.
+        own = numbers + (member * n_leaves + leaves[None, :]) * CLASSES * batch + rows[:, None]
+        own_bias = numbers_bias + (member * n_leaves + leaves) * CLASSES
+        top = tl.full([ROWS, LEAVES], float("-inf"), tl.float32)
+        for c in tl.static_range(CLASSES):
+            top = tl.maximum(top, _said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS))
+        total = tl.zeros([ROWS, LEAVES], tl.float32)
+        for c in tl.static_range(CLASSES):
+            total += tl.exp(_said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS) - top)
+        arriving = tl.where(real[None, :], p / total, 0.0)
+        place = out + ((part * tl.num_programs(2) + member) * batch + rows) * CLASSES
+        for c in tl.static_range(CLASSES):
+            answer = arriving * tl.exp(_said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS) - top)
+            tl.store(place + c, tl.sum(answer, 1), mask=inside)
     else:  # NUMBERS or PREDICT_NUMBERS
         own = numbers + (member * n_leaves + leaves[None, :]) * n_classes * batch + rows[:, None]
         own_bias = numbers_bias + (member * n_leaves + leaves) * n_classes
@@ -141,9 +166,7 @@ def _at_leaves(
         if MODE == NUMBERS:
             label = tl.load(target + rows, mask=inside, other=0)
         for c in range(n_classes):
-            said = tl.load(own + c * batch, mask=there, other=0.0).to(tl.float32)
-            if HAS_NUMBERS_BIAS:
-                said += tl.load(own_bias + c, mask=real, other=0.0)[None, :]
+            said = _said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS)
             higher = tl.maximum(top, said)
             total = total * tl.exp(top - higher) + tl.exp(said - higher)
             top = higher
@@ -153,9 +176,7 @@ def _at_leaves(
         if MODE == NUMBERS:
             v = tl.where(there, log_total - picked, 0.0)
         for c in range(n_classes):
-            said = tl.load(own + c * batch, mask=there, other=0.0).to(tl.float32)
-            if HAS_NUMBERS_BIAS:
-                said += tl.load(own_bias + c, mask=real, other=0.0)[None, :]
+            said = _said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS)
             answer = p * tl.exp(said - log_total)
             if MODE == NUMBERS:
                 gradient = tl.where(label[:, None] == c, answer - p, answer)
@@ -197,7 +218,7 @@ def binary(
     ROWS: tl.constexpr,
     TOGETHER: tl.constexpr,  # rows that one thread takes
     MODE: tl.constexpr,
-    CLASSES: tl.constexpr,  # where loops over classes are worth a kernel of their own; else 0
+    CLASSES: tl.constexpr,  # where loops over classes are unrolled; else 0
     CLASS_BLOCK: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_NUMBERS_BIAS: tl.constexpr,
@@ -205,7 +226,6 @@ def binary(
     WITH_LOSS: tl.constexpr,
 ):
     """Trees whose nodes have two children of their own: one program a block of rows, subtree and member."""
-    class_count = CLASSES if CLASSES > 0 else n_classes
     block, subtree, member = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     # A thread takes few rows and all nodes: then nothing moves between threads on the way down and up.
     rows = tl.max_contiguous(block * ROWS + tl.arange(0, ROWS), TOGETHER)
@@ -243,8 +263,9 @@ def binary(
         numbers_bias_parts,
         target + member * target_stride,
         out,
-        class_count,
+        n_classes,
         MODE,
+        CLASSES,
         CLASS_BLOCK,
         HAS_NUMBERS_BIAS,
     )
@@ -300,7 +321,7 @@ def layered(
     ROWS: tl.constexpr,
     NODES: tl.constexpr,
     MODE: tl.constexpr,
-    CLASSES: tl.constexpr,  # where loops over classes are worth a kernel of their own; else 0
+    CLASSES: tl.constexpr,  # where loops over classes are unrolled; else 0
     CLASS_BLOCK: tl.constexpr,
     HAS_BIAS: tl.constexpr,
     HAS_NUMBERS_BIAS: tl.constexpr,
@@ -308,7 +329,6 @@ def layered(
     WITH_LOSS: tl.constexpr,
 ):
     """Any window and stride: one program a block of rows and member, layer by layer through memory that stays near."""
-    class_count = CLASSES if CLASSES > 0 else n_classes
     block, member = tl.program_id(0), tl.program_id(2).to(tl.int64)
     rows = block * ROWS + tl.arange(0, ROWS)
     inside = rows < batch
@@ -391,8 +411,9 @@ def layered(
             numbers_bias_parts,
             target + member * target_stride,
             out,
-            class_count,
+            n_classes,
             MODE,
+            CLASSES,
             CLASS_BLOCK,
             HAS_NUMBERS_BIAS,
         )

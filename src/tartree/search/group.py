@@ -18,10 +18,9 @@ from tartree.search.candidates import Candidate, Pace
 from tartree.search.optimizing import MemberAdam, Moments
 from tartree.search.problem import Problem, Table, padded
 from tartree.search.problem import Rows as RowNumbers
-from tartree.search.rows import OwnRows, shared_rows
 from tartree.search.scores import score
 from tartree.search.sizes import Size, count_arrivals, features_a_condition, longest_path, used_leaves
-from tartree.training import Recipe, Rows
+from tartree.training import OwnRows, Recipe, Rows
 from tartree.training.epochs import CapturedEpochs, EagerEpochs, make_epochs
 from tartree.training.loop import _surroundings
 
@@ -195,11 +194,8 @@ class Group:
         """Losses of the epochs, (epochs, members), on the CPU."""
         tree, recipe = self.tree, self.first.recipe
         assert tree is not None
-        rows: Rows
-        if problem.shared or problem.device.type == "cuda":  # a captured step gathers rows for all at once
-            rows, recipe = shared_rows(table, learnt, recipe, problem.device)
-        else:
-            rows = OwnRows(table, learnt)
+        share = problem.seeds * self.first.copies  # of each fold
+        rows = OwnRows.gather(table.to(problem.device), [torch.from_numpy(own) for own in learnt[::share]], share)
         if recipe.optimizer == "lbfgs":  # goes to the optimum, or has been there
             return self._solve(tree, rows, recipe)
         losses: list[Tensor] = []

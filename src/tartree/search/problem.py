@@ -18,6 +18,7 @@ from torch import Tensor
 
 from tartree.nn import Output
 from tartree.search.candidates import Key
+from tartree.training import TensorRows
 
 Rows = NDArray[np.intp]
 Fold = tuple[Rows, Rows]  # rows to learn from, rows held out
@@ -30,6 +31,11 @@ class Table:
     x: Tensor  # (rows, features), on the CPU
     target: Tensor  # (rows, ...)
     weight: Tensor | None  # (rows,) of training
+
+    def to(self, device: torch.device) -> TensorRows:
+        """The rows to learn from, on a device."""
+        weight = None if self.weight is None else self.weight.to(device)
+        return TensorRows(self.x.to(device), self.target.to(device), weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +50,6 @@ class Problem:
     seeds: int  # trainings of each fold
     random_state: int
     device: torch.device
-    shared: bool = False  # one table for all members, as on a GPU, in place of rows gathered for each
 
 
 def split(n_rows: int, strata: NDArray[Any] | None, folds: int, seed: int, rows: Rows | None = None) -> Iterator[Fold]:

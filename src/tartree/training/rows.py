@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import torch
@@ -53,8 +53,7 @@ class OwnRows:
     Parameters
     ----------
     x : Tensor of shape (rows, tables, features)
-    target : Tensor of shape (rows, tables)
-        Codes of classes.
+    target : Tensor of shape (rows, tables, ...)
     weight : Tensor of shape (rows, tables), optional
         0 fills up a table that is shorter than others.
     share : int
@@ -63,6 +62,17 @@ class OwnRows:
 
     def __init__(self, x: Tensor, target: Tensor, weight: Tensor | None, share: int) -> None:
         self.x, self.target, self.weight, self.share = x, target, weight, share
+
+    @classmethod
+    def gather(cls, rows: TensorRows, lists: Sequence[Tensor], share: int = 1) -> OwnRows:
+        """One table of each list of row numbers."""
+        index = torch.nn.utils.rnn.pad_sequence(list(lists)).to(rows.x.device)  # (rows, tables), 0 where one has ended
+        weight = None if rows.weight is None else rows.weight[index]
+        lengths = torch.tensor([len(own) for own in lists])
+        if int(lengths.min()) < len(index):
+            there = (torch.arange(len(index)).unsqueeze(1) < lengths).to(rows.x)
+            weight = there if weight is None else weight * there
+        return cls(rows.x[index], rows.target[index], weight, share)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -78,10 +88,11 @@ class OwnRows:
         weight = None if self.weight is None else self._by_member(self.weight, index)
         return Batch(x.transpose(0, 1), self._by_member(self.target, index), weight)
 
-    def _by_member(self, values: Tensor, index: Tensor | None) -> Tensor:  # (members, batch)
+    def _by_member(self, values: Tensor, index: Tensor | None) -> Tensor:  # (members, batch, ...)
         values = values if index is None else values.index_select(0, index)
-        tables = values.t().unsqueeze(1)
-        return tables.expand(-1, self.share, -1).flatten(0, 1).contiguous()  # with a share of 1 it is a view otherwise
+        tables = values.transpose(0, 1).unsqueeze(1)  # (tables, 1, batch, ...)
+        shared = tables.expand(-1, self.share, *tables.shape[2:])
+        return shared.flatten(0, 1).contiguous()  # with a share of 1 it is a view otherwise
 
 
 class LazyRows:
