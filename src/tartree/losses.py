@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tartree.nn import Classes, Leaves, MLPLeaf, Output, Tree, blocks
+from tartree.nn import Classes, Leaves, MLPLeaf, Output, PieceLeaf, Tree, blocks
 from tartree.ops import fused, native
 from tartree.structure import Structure
 
@@ -87,7 +87,7 @@ def _blocked_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | No
         return gradient
 
     leaf = tree.leaf
-    assert isinstance(leaf, MLPLeaf)
+    assert isinstance(leaf, MLPLeaf | PieceLeaf)
     blocks.leave_leaf_gradient(leaf, x, judge, n_threads)
     loss = (arrival * costs.transpose(-1, -2)).sum(-1)
     loss = _mean(loss, share)

@@ -51,6 +51,6 @@ def test_a_named_model_that_takes_few_steps_is_noted(tmp_path):
     table.write_text("a,b,c\n" + "".join(f"{i % 7},{i % 5},{'xy'[i % 7 > 3]}\n" for i in range(60)))
     options = ("--out", str(tmp_path / "m"), "--force", "--no-compare", "--members", "1", "--depth", "1")
     said = succeed("fit", str(table), "--target", "c", "--preset", "dndf", *options)
-    assert "the 30 epochs of dndf are 30 steps of training on 60 rows, which is few" in said.stderr
+    assert "the 60 epochs of dndf are 60 steps of training on 60 rows, which is few" in said.stderr
     assert "--epochs 150 takes more" in said.stderr
     assert "which is few" not in succeed("fit", str(table), "--target", "c", "--preset", "tree-1", *options).stderr

@@ -172,7 +172,8 @@ def test_chunks(tmp_path, rows, monkeypatch):
     monkeypatch.setattr(reading, "BLOCK", 64)
     path = written(tmp_path, "a\n" + "".join(f"{number}\n" for number in range(40)))
     with open_table(str(path), Notes()) as source:
-        chunks = list(source.chunks(rows))
+        _, before, chunks = zip(*source.chunks(rows), strict=True)
+    assert before == tuple(range(0, 40, rows))
     sizes = [chunk.num_rows for chunk in chunks]
     assert all(size == rows for size in sizes[:-1])
     assert 0 < sizes[-1] <= rows

@@ -41,7 +41,7 @@ def model(folder, tmp_path_factory):
     assert sum(found["rows"] for found in said["classes"]) == said["rows"]
     assert said["cross_validation"] is None
     assert any("left out: 5 rows without a target" in note for note in said["notes"])
-    assert any("streamed" in note for note in said["notes"])
+    assert f"{folder}/*.parquet is streamed: without a comparison with other models" in said["notes"]
     return out
 
 
@@ -102,8 +102,57 @@ def test_a_file_that_goes_wrong_in_the_middle_leaves_nothing_behind(folder, mode
     pq.write_table(pa.table(wrong), place / "rows-2.parquet")
     result = run("predict", model, place, "--out", tmp_path / "out.parquet")
     assert result.exit_code == 1
-    assert "column 'x' must hold finite numbers" in result.stderr
+    # The header counts as row 1, so that rows are counted alike in all tables.
+    assert "rows-2.parquet: column 'x' must hold finite numbers, however: row 19 holds" in result.stderr
     result = run("fit", place, "--target", "z", "--drop", "y", "--stream", "--out", tmp_path / "m.tart")
     assert result.exit_code == 1
     assert "rows-2.parquet: column 'x' must hold finite numbers" in result.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rows"]
+
+
+@pytest.fixture
+def unlike(tmp_path):
+    """Three files; one has a column that others have not, and two have one in different types."""
+    place = tmp_path / "unlike"
+    place.mkdir()
+    for number in range(3):
+        x = np.random.default_rng(number).normal(size=60)
+        columns = {"x": x, "y": np.where(x > 0, "up", "down"), "note": [number] * 60 if number else ["none"] * 60}
+        pq.write_table(pa.table(columns | ({"extra": x} if number == 1 else {})), place / f"{number}.parquet")
+    return place
+
+
+@pytest.mark.parametrize("way", [["--stream"], ["--no-compare"]])
+def test_columns_that_are_left_out_need_not_agree(unlike, tmp_path, way):
+    out = tmp_path / "model.tart"
+    fit = ("fit", unlike, "--target", "y", *way, "--epochs", 1, "--out", out, "--drop", "extra")
+    result = run(*fit)
+    assert result.exit_code == 1
+    assert "1.parquet: column 'note' must be of the same type as in" in result.stderr
+    succeed(*fit, "--drop", "note")
+    assert load(out).feature_names_in_.tolist() == ["x"]
+    missing = f"{unlike} has no column 'z'; its columns are x, y, note, extra"
+    fails(missing, *fit, "--drop", "note", "--drop", "z", "--force")
+    result = succeed("predict", out, unlike, "--out", tmp_path / "out.parquet")
+    assert "left out: 'note', 'extra', which not all files have, or not in one type" in result.stderr
+    assert pq.read_table(tmp_path / "out.parquet").column_names[:3] == ["x", "y", "prediction"]
+    pq.write_table(pa.table({"x": ["text"]}), unlike / "3.parquet")
+    result = run("predict", out, unlike, "--out", tmp_path / "other.parquet")
+    assert result.exit_code == 1
+    assert "3.parquet: column 'x' must be of the same type" in result.stderr
+
+
+def test_a_search_drops_columns_that_do_not_agree(unlike, tmp_path):
+    drop = ("--drop", "note", "--drop", "extra")
+    options = ("--target", "y", "--trials", 1, "--epochs", 1, "--folds", 2, "--no-report")
+    succeed("search", unlike, *options, *drop, "--out", tmp_path / "model.tart")
+
+
+def test_options_of_a_cluster_need_one(folder, model, tmp_path):
+    for arguments, name in (
+        (("fit", folder, "--target", "y", "--workers", 2), "workers"),
+        (("fit", folder, "--target", "y", "--storage", tmp_path), "storage"),
+        (("predict", model, folder, "--workers", 2), "workers"),
+    ):
+        said = f"--{name} is for a cluster; give --cluster auto or --cluster HOST:PORT too"
+        fails(said, *arguments, code=2)

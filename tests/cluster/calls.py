@@ -43,3 +43,17 @@ class EndOnce:
         if epoch.number == self.epoch and distributed.get_rank() == 1 and not mark.exists():
             mark.touch()
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Mark:
+    """A callback that leaves a file for each epoch."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __call__(self, epoch):
+        (self.folder / f"epoch-{epoch.number}").touch()
+
+
+def sum_of(table, number):
+    return table.sum() + number

@@ -10,12 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from tartree import TartClassifier, load
+from tartree import load
 from tartree.cli import main
-from tartree.cluster.predicting import Predictor
-from tartree.cluster.tables import everywhere
-from tartree.estimators.streaming import fit_stream
-from tartree.table import ParquetTable
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning:ray.data.context")
 
 
 @pytest.fixture
@@ -33,42 +31,32 @@ def call(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
-def test_fit_hands_its_options_over(cluster, files, monkeypatch):
-    given = []
-
-    def fit_table(estimator, arguments, **options):
-        given.append(options)
-        return fit_stream(estimator, **arguments)
-
-    monkeypatch.setattr("tartree.cluster.fitting.fit_table", fit_table)
-    fit = ["fit", files / "rows", "--target", "y", "--no-compare", "--epochs", 3, "--out"]
+def test_fit_and_predict_on_two_nodes(cluster, files):
+    (files / "shared").mkdir()
+    fit = ["fit", files / "rows", "--target", "y", "--epochs", 3, "--out"]
     assert call(*fit, files / "here.tart", "--stream").exit_code == 0
-    done = call(*fit, files / "there.tart", "--cluster", "auto", "--workers", 2, "--storage", "shared")
+    done = call(*fit, files / "there.tart", "--cluster", "auto", "--workers", 2, "--storage", files / "shared")
     assert done.exit_code == 0, done.output
-    assert given == [{"address": "auto", "workers": 2, "storage": "shared"}]
+    assert "is learnt from on a cluster: without a comparison with other models" in done.stderr
+    assert not any((files / "shared").iterdir())
     rows = pq.read_table(files / "rows", columns=["a", "b"])
     expected, found = (load(files / f"{name}.tart").predict_proba(rows) for name in ("here", "there"))
-    assert (found == expected).all()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
-
-def test_predict_sends_what_can_be_sent(cluster, files, monkeypatch):
-    import ray
-
-    def predict_tables(model, source, function, **options):
-        assert options == {"address": "auto", "workers": 3}
-        sent = ray.cloudpickle.loads(ray.cloudpickle.dumps((model, everywhere(source), function, False)))
-        worker = Predictor(*sent)
-        for number in range(len(source.blocks)):
-            yield from worker({"block": np.array([number])})
-
-    monkeypatch.setattr("tartree.cluster.predicting.predict_tables", predict_tables)
-    model = TartClassifier(depth=1, epochs=2, random_state=0)
-    model.fit(ParquetTable(files / "rows"), y="y").save(files / "model.tart")
-    predict = ["predict", files / "model.tart", files / "rows", "--out"]
+    predict = ["predict", files / "here.tart", files / "rows", "--out"]
     assert call(*predict, files / "here.parquet").exit_code == 0
-    done = call(*predict, files / "there.parquet", "--cluster", "auto", "--workers", 3)
+    done = call(*predict, files / "there.parquet", "--cluster", "auto", "--workers", 2)
     assert done.exit_code == 0, done.output
     assert pq.read_table(files / "there.parquet").equals(pq.read_table(files / "here.parquet"))
+
+    wrong = pq.read_table(files / "rows" / "1.parquet").to_pydict()
+    wrong["b"][200] = float("inf")
+    pq.write_table(pa.table(wrong), files / "rows" / "1.parquet", row_group_size=90)
+    here = call(*predict, files / "wrong.parquet")
+    there = call(*predict, files / "wrong.parquet", "--cluster", "auto", "--workers", 2)
+    assert "1.parquet: column 'b' must hold finite numbers, however: row 202 holds" in here.stderr
+    assert there.stderr == here.stderr
+    assert not (files / "wrong.parquet").exists()
 
 
 def test_search_runs_where_joblib_is_told(cluster, files, monkeypatch):

@@ -34,6 +34,29 @@ def test_an_address_where_nobody_listens_is_known_at_once(unconnected):
         connected(address).__enter__()
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ConnectionError("Could not find any running Ray instance. Start one."), r"^no cluster was found here; start"),
+        # So it is with a wrong token: Ray says more on standard error alone.
+        (
+            ConnectionError("Failed to connect to Ray cluster at 192.0.2.1:6379"),
+            r"does not let .*6379; .*RAY_AUTH_TOKEN",
+        ),
+        ("AuthenticationError", r"^the cluster does not let this process in: .*no token"),
+    ],
+)
+def test_a_cluster_that_refuses_is_not_said_to_be_missing(unconnected, monkeypatch, error, said):
+    import ray
+
+    def init(**options):
+        raise ray.exceptions.AuthenticationError("no token") if isinstance(error, str) else error
+
+    monkeypatch.setattr(ray, "init", init)
+    with pytest.raises(ConnectionError, match=said):
+        connected("auto").__enter__()
+
+
 def test_no_address_at_all(unconnected):
     with pytest.raises(ValueError, match="address must be 'auto', 'local' or HOST:PORT, however: address='here'"):
         connected("here").__enter__()

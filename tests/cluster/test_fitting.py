@@ -1,6 +1,9 @@
 """One fit by several workers: that of one process, whatever happens to the workers."""
 
+import os
 import signal
+import time
+from threading import Thread
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +13,7 @@ import pytest
 from tartree import TartClassifier, load
 from tartree import cluster as clusters
 from tartree.table import ParquetTable
-from tests.cluster.calls import EndOnce
+from tests.cluster.calls import EndOnce, Mark
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning:ray.data.context")
 
@@ -39,12 +42,13 @@ def files(tmp_path_factory):
     return folder
 
 
-def test_two_workers_fit_what_one_process_fits_though_one_is_killed(cluster, files, tmp_path):
+def test_two_workers_fit_what_one_process_fits_though_one_is_killed(cluster, files, tmp_path, capsys):
     alone = TartClassifier(**SETTINGS).fit(ParquetTable(files, in_memory=False), y="y", sample_weight="weight")
-    model = TartClassifier(**SETTINGS, callbacks=[EndOnce(tmp_path, epoch=4)])
+    model = TartClassifier(**SETTINGS, verbose=1, callbacks=[EndOnce(tmp_path, epoch=4)])
     on_interrupt = signal.getsignal(signal.SIGINT)
     found = clusters.fit(model, files, y="y", sample_weight="weight", workers=2, checkpoint_seconds=0)
     assert found is model
+    assert f"fit: {len(model.history_)} epochs, loss" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is on_interrupt
     rows = pq.read_table(files, columns=["a", "b", "colour"])
     np.testing.assert_allclose(model.predict_proba(rows), alone.predict_proba(rows), rtol=0, atol=1e-5)
@@ -59,6 +63,30 @@ def test_two_workers_fit_what_one_process_fits_though_one_is_killed(cluster, fil
 
     model.set_params(callbacks=()).save(tmp_path / "model.tart")
     assert (load(tmp_path / "model.tart").predict_proba(rows) == model.predict_proba(rows)).all()
+
+
+def test_an_interrupt_leaves_nothing_behind(cluster, files, tmp_path):
+    """As by Ctrl-C in the middle of training, when there are checkpoints."""
+    storage = tmp_path / "storage"
+    storage.mkdir()
+    model = TartClassifier(depth=1, epochs=10_000, early_stopping=False, callbacks=[Mark(tmp_path)])
+    kept = []
+
+    def interrupt():
+        while not (tmp_path / "epoch-3").exists():
+            time.sleep(0.05)
+        kept.extend(storage.glob("tartree-*/checkpoint_*"))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = Thread(target=interrupt, daemon=True)
+    thread.start()
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        clusters.fit(model, files, y="y", workers=2, checkpoint_seconds=0, storage=str(storage))
+    thread.join(timeout=10)
+    assert kept
+    assert vars(model) == before
+    assert not list(storage.iterdir())
 
 
 def test_what_is_wrong_is_said_before_workers_start(files, tmp_path):

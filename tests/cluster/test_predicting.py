@@ -1,5 +1,7 @@
 """Prediction on a cluster: that of one process, in the order of rows."""
 
+import time
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +32,26 @@ def test_a_million_rows_in_order(cluster, files):
     found = predict(model, files, method="predict_proba", workers=2)
     assert found.shape == (1_000_000, 2)
     np.testing.assert_allclose(found, model.predict_proba(rows), rtol=0, atol=1e-12)
+
+
+def test_what_is_wrong_with_a_file_is_said_as_on_one_machine(cluster, tmp_path):
+    x = np.random.default_rng(0).normal(size=400)
+    model = TartRegressor(depth=1, epochs=1, random_state=0).fit(pa.table({"x": x}), x)
+    pq.write_table(pa.table({"x": x, "note": ["only here"] * 400}), tmp_path / "0.parquet")  # nobody asks for it
+    x[250] = np.inf
+    pq.write_table(pa.table({"x": x}), tmp_path / "1.parquet", row_group_size=100)
+    with pytest.raises(ValueError, match=r"1\.parquet: column 'x' must hold finite numbers") as here:
+        model.predict(tmp_path)
+    with pytest.raises(ValueError) as there:  # noqa: PT011 - compared as a whole
+        predict(model, tmp_path, workers=1)
+    assert str(there.value) == str(here.value)
+    assert there.value.__cause__ is None
+    import ray
+
+    end = time.monotonic() + 20
+    while ray.available_resources().get("CPU") != 4 and time.monotonic() < end:
+        time.sleep(0.1)
+    assert ray.available_resources().get("CPU") == 4  # nobody stays, though the error is still held here
 
 
 def test_labels_and_values_travel_as_numbers(files):

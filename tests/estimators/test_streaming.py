@@ -225,6 +225,7 @@ def test_a_run_that_was_cut_off_goes_on_as_if_nothing_had_been(folder):
     finished = classifier(early_stopping=True)
     streaming.fit_stream(finished, table, ["label"], keeper=Keeper())  # nothing is left to do
     np.testing.assert_array_equal(finished.predict_proba(folder), whole.predict_proba(folder))
+    np.testing.assert_allclose(finished.feature_importances_, whole.feature_importances_)
 
 
 def test_interrupting_keeps_what_was_learnt_and_ends_the_reading(folder):
@@ -394,3 +395,67 @@ def test_an_infinite_target_is_named_before_training(folder, tmp_path):
     place = damaged(folder, tmp_path, rewrite(change))
     with pytest.raises(ValueError, match=r"rows-1\.parquet.*it contains infinity"):
         TartRegressor(epochs=1).fit(ParquetTable(place, in_memory=False), "value")
+
+
+@pytest.mark.parametrize("kind", ["weights", "classes", "values"])
+def test_early_stopping_needs_rows_with_weight_to_stop_by(folder, whole, tmp_path, kind, monkeypatch):
+    """Those that are held out have none: an error before training, not a loss that is no number."""
+    monkeypatch.setattr(streaming, "train", lambda *a, **k: pytest.fail("training has begun"))
+    seed = int(classifier()._draw_seeds(np.random.RandomState(0))[0])
+    out = draws(seed, 0, whole.num_rows) < Recipe().validation_fraction
+    label = pa.array(np.where(out, "never", whole["label"].to_numpy()))
+    rows = whole.select(["a", "value"]).append_column("label", label).append_column("weight", pa.array(1.0 - out))
+    pq.write_table(rows, tmp_path / "rows.parquet", row_group_size=400)
+    target, weight, more = {
+        "weights": ("label", "weight", {}),
+        "classes": ("label", None, {"class_weight": {"never": 0.0, "yes": 1.0, "no": 1.0}}),
+        "values": ("value", "weight", {}),
+    }[kind]
+    model = classifier(early_stopping=True, **more)
+    if kind == "values":
+        model = TartRegressor(early_stopping=True, random_state=0)
+    drop = [name for name in ("label", "value", "weight") if name not in (target, weight)]
+    said = rf"it holds out 0 of {(~out).sum():,} rows with weight; use early_stopping=False"
+    with pytest.raises(ValueError, match=said):
+        model.fit(stream(tmp_path, *drop), target, weight)
+    assert not hasattr(model, "encoder_")
+
+
+def test_a_fit_in_memory_that_fails_changes_nothing(folder, tmp_path):
+    one_class = rewrite(lambda t: t.set_column(4, "label", pa.array(["yes"] * t.num_rows)))
+    place = damaged(folder, tmp_path, lambda path: [one_class(file) for file in tmp_path.glob("*.parquet")])
+    fresh = classifier()
+    with pytest.raises(ValueError, match="at least two classes"):
+        fresh.fit(place, "label")
+    assert vars(fresh) == vars(classifier())
+    model = classifier().fit(stream(folder, "value", "weight", in_memory=True), "label")
+    before = dict(vars(model))
+    with pytest.raises(ValueError, match="at least two classes"):
+        model.fit(place, "label")
+    assert all(vars(model)[name] is value for name, value in before.items())
+    assert len(vars(model)) == len(before)
+    assert model.predict(folder).shape == (N_FILES * FILE_ROWS,)
+
+
+def test_a_warm_start_that_fails_leaves_the_weights(folder):
+    model = classifier(warm_start=True, dropout=0.5, leaf_layers=2).fit(stream(folder, in_memory=True), "label")
+    expected = model.predict_proba(folder)
+
+    def fail(epoch):
+        raise ArithmeticError
+
+    with pytest.raises(ArithmeticError):
+        model.set_params(callbacks=[fail]).fit(stream(folder, in_memory=True), "label")
+    np.testing.assert_array_equal(model.predict_proba(folder), expected)
+
+
+def test_scores_of_files(folder, whole):
+    model = classifier().fit(stream(folder, "value", "weight"), "label")
+    expected = model.score(folder, whole["label"].to_numpy())
+    assert model.score(folder, "label") == expected
+    weights = whole["weight"].to_numpy()
+    assert model.score(folder, "label", "weight") == model.score(folder, whole["label"].to_numpy(), weights)
+    regressor = TartRegressor(depth=1, epochs=2, random_state=0).fit(stream(folder, "label", "weight"), "value")
+    assert regressor.score(folder, "value") == regressor.score(folder, whole["value"].to_numpy())
+    with pytest.raises(ValueError, match=r"rows-0\.parquet must have the column 'nope'"):
+        model.score(folder, "nope")

@@ -20,7 +20,9 @@ ON_GPU = DEVICE == "cuda"
 SHAPES = [Structure(1), Structure(3), Structure(5), Structure(2, 3, 3), Structure(3, 3, 2), Structure(4, 2, 1)]
 DEEP = [*(Structure(d) for d in (2, 4, 6, 7, 8, 9, 10, 12)), Structure(7, 3, 2), Structure(4, 5, 3), Structure(1, 8)]
 # Members, rows, classes, and whether weights and targets are the members' own.
-SIZES = [(1, 37, 3, False), (2, 5, 10, True), (1, 6, 20, False)] + ([(3, 1024, 10, False), (2, 70, 2, True)] if ON_GPU else [])
+SIZES = [(1, 37, 3, False), (2, 5, 10, True), (1, 6, 20, False)] + (
+    [(3, 1024, 10, False), (2, 70, 2, True)] if ON_GPU else []
+)
 
 
 class Case:

@@ -55,14 +55,85 @@ def test_all_ways_to_say_where_the_files_are(folder):
     assert not is_parquet(pa.table({"a": [1]}))
 
 
-def test_folders_may_name_columns(tmp_path):
-    for year in (2023, 2024):
-        write(tmp_path / f"year={year}" / "x.parquet", year)
-    for source in (tmp_path, pyarrow.dataset.dataset(tmp_path, partitioning="hive")):
+def test_folders_may_name_columns(tmp_path, monkeypatch):
+    rows = tmp_path / "run=3" / "rows"  # the folder above is none of the table's business
+    files = [write(rows / f"year={year}" / "area=n%2Fa" / "x.parquet", year) for year in (2023, 2024)]
+    hive = pyarrow.dataset.dataset(rows, partitioning="hive")
+    for source in (rows, f"{rows}/*", f"{rows}/*/*/*.parquet", f"{rows}/**/*.parquet", files, hive):
         table = ParquetTable(source)
-        assert table.names == ["a", "b", "year"]
+        assert table.names == ["a", "b", "year", "area"]
         assert values(table, "year") == [2023] * 10 + [2024] * 10
-        assert table.read_all()["year"].to_pylist() == [2023] * 10 + [2024] * 10
+        assert table.read_all()["area"].to_pylist() == ["n/a"] * 20
+    monkeypatch.chdir(rows)
+    for source in ("year=2024", "year=2024/*/*.parquet", "year=2024/area=n%2Fa/x.parquet"):
+        assert values(ParquetTable(source), "year") == [2024] * 10
+
+
+def test_values_of_folders_are_of_one_type(tmp_path):
+    for name in ("zone=1", "zone=b", "zone=__HIVE_DEFAULT_PARTITION__"):
+        write(tmp_path / name / "x.parquet", rows=1)
+    assert ParquetTable(tmp_path).read_all()["zone"].to_pylist() == ["1", None, "b"]
+    write(tmp_path / "zone=c" / "x.parquet", rows=1, zone=["of its own"])
+    assert ParquetTable(tmp_path).read_all()["zone"].to_pylist() == ["1", None, "b", "of its own"]
+    write(tmp_path / "x.parquet")
+    with pytest.raises(ValueError, match=r"x\.parquet must have the column 'zone', which .*zone=1.*has"):
+        ParquetTable(tmp_path)
+
+
+def test_the_schema_of_a_dataset_counts(folder):
+    files = [f"{folder}/rows-{number}.parquet" for number in range(3)]
+    own = pa.schema([("b", pa.string()), ("a", pa.float32())])
+    table = ParquetTable(pyarrow.dataset.dataset(files, schema=own))
+    assert (table.names, table.schema.field("a").type) == (["b", "a"], pa.float64())
+    assert ParquetTable(pyarrow.dataset.dataset(files, schema=pa.schema([("b", pa.string())]))).names == ["b"]
+    with pytest.raises(
+        ValueError,
+        match=r"rows-0\.parquet: column 'a' must be of the same type as in the dataset's schema, string",
+    ):
+        ParquetTable(pyarrow.dataset.dataset(files, schema=pa.schema([("a", pa.string())])))
+    with pytest.raises(ValueError, match=r"rows-0\.parquet must have the column 'c', which the dataset's schema has"):
+        ParquetTable(pyarrow.dataset.dataset(files, schema=pa.schema([("c", pa.string())])))
+
+
+def test_endings_in_capital_letters(tmp_path):
+    write(tmp_path / "ROWS.PARQUET")
+    assert ParquetTable(tmp_path).n_rows == 10
+
+
+def test_columns_that_all_files_have(folder):
+    write(folder / "rows-1.parquet", c=[1] * 10, d=[2] * 10)
+    write(folder / "rows-2.parquet", c=["text"] * 10)
+    table = ParquetTable(folder, columns=["a"])
+    assert table.all_names == ["a", "b", "c", "d"]
+    assert table.common_names() == ["a", "b"]
+
+
+def test_the_end_of_a_file_is_read_once(tmp_path, monkeypatch):
+    path = write(tmp_path / "rows.parquet", rows=400)  # in 100 row groups
+    read = []
+    opened = pq.ParquetFile.__init__
+
+    def listen(self, *arguments, metadata=None, **options):
+        read.append(metadata is None)
+        opened(self, *arguments, metadata=metadata, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "__init__", listen)
+    table = ParquetTable(path)
+    assert values(table.select(["a"])) == list(range(400))
+    assert (len(read), sum(read)) == (101, 1)
+    pickle.loads(pickle.dumps(table))
+    write(path, first=1000, rows=400)
+    assert values(table) == list(range(1000, 1400))
+    assert sum(read) == 2
+
+
+def test_ends_of_files_do_not_pile_up(folder, monkeypatch):
+    from tartree.table import footers
+
+    monkeypatch.setattr(footers, "MOST_BYTES", 1)
+    table = ParquetTable(folder)
+    assert values(table) == list(range(30))
+    assert len(table._footers._known) == 1
 
 
 def test_blocks_are_row_groups_and_few_of_them_are_split(folder):
@@ -156,4 +227,7 @@ def test_a_file_that_shrinks_is_noticed(folder):
     table = ParquetTable(folder)
     pq.write_table(pa.table({"a": [1.0], "b": ["t"]}), folder / "rows-0.parquet")
     with pytest.raises(ValueError, match=r"rows-0\.parquet must stay as it is"):
+        values(table)
+    pq.write_table(pa.table({"b": ["t"] * 10}), folder / "rows-0.parquet", row_group_size=4)
+    with pytest.raises(ValueError, match=r"rows-0\.parquet must stay as it is .* column 'a' is gone"):
         values(table)

@@ -78,7 +78,7 @@ def fit(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -> N
     from tartree.cli.notes import Notes
 
     notes = Notes(quiet)
-    with clusters.connection(options["cluster"]):
+    with clusters.connection(options["cluster"], workers=options["workers"], storage=options["storage"]):
         report = fitting.fit_file(data, target, fitting.Settings(**options), notes)
     if as_json:
         reporting.print_json(report.to_dict(notes.texts))
@@ -157,7 +157,7 @@ def predict(model: str, data: str, out: str, quiet: bool, **options: Any) -> Non
     from tartree.cli import clusters, predicting
     from tartree.cli.notes import Notes
 
-    with clusters.connection(options["cluster"]):
+    with clusters.connection(options["cluster"], workers=options["workers"]):
         predicting.predict_file(model, data, out, notes=Notes(quiet), **options)
 
 

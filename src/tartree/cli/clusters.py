@@ -7,18 +7,26 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tartree.cli.errors import Problem
+import click
+
+from tartree.cli.errors import Problem, naming
 from tartree.cli.notes import Notes
-from tartree.cli.reading import open_stream
+from tartree.cli.reading import Source, not_parquet
 
 if TYPE_CHECKING:
     from tartree.cli.predicting import Columns
 
 
 @contextmanager
-def connection(address: str | None) -> Iterator[None]:
-    """A connection to the cluster, if one is asked for: what is wrong with it is said before any data is looked at."""
+def connection(address: str | None, **options: Any) -> Iterator[None]:
+    """A connection to the cluster, if one is asked for: what is wrong with it is said before any data is looked at.
+
+    Options are those that only a cluster has.
+    """
     if address is None:
+        for name, value in options.items():
+            if value is not None:
+                raise click.UsageError(f"--{name} is for a cluster; give --cluster auto or --cluster HOST:PORT too")
         yield
         return
     from tartree.cluster import connected
@@ -52,13 +60,17 @@ def fit(model: Any, table: Any, target: str, drop_missing_target: bool, options:
     return fit_table(model, arguments, **options)
 
 
-def predicted(model: Any, data: str, columns: Columns, proba: bool, address: str, workers: int | None) -> Iterator[Any]:
+def predicted(
+    model: Any, source: Source, columns: Columns, proba: bool, address: str, workers: int | None
+) -> Iterator[Any]:
     """The rows of Parquet files with their predictions, in their order."""
     from tartree.cluster.predicting import predict_tables
 
-    table, call = open_stream(data, True), _Prediction(columns, proba)
+    table, call = source.table, _Prediction(columns, proba)
+    if table is None:
+        raise not_parquet(source.label)
     if not table.n_rows:
-        yield call(model, table.schema.empty_table(), 0)
+        yield call(model, table.schema.empty_table(), table.label, 0)
     yield from predict_tables(model, table, call, address=address, workers=workers)
 
 
@@ -67,10 +79,11 @@ class _Prediction:
 
     def __init__(self, columns: Columns, proba: bool) -> None:
         # Rows that are being read, and a terminal, stay where they are.
-        columns._source, columns._notes = replace(columns._source, batches=iter(())), Notes(quiet=True)
+        columns._source, columns._notes = replace(columns._source, batches=iter(()), table=None), Notes(quiet=True)
         self.columns, self.proba = columns, proba
 
-    def __call__(self, model: Any, rows: Any, first: int) -> Any:
+    def __call__(self, model: Any, rows: Any, path: str, n_before: int) -> Any:
         from tartree.cli.predicting import with_predictions
 
-        return with_predictions(model, rows, self.columns.select(rows, first), self.proba)
+        with naming(path):
+            return with_predictions(model, rows, self.columns.select(rows, n_before), self.proba)

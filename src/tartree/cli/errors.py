@@ -10,7 +10,7 @@ import difflib
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -70,6 +70,18 @@ def explain(error: Exception) -> str:
     if isinstance(error, MemoryError):
         return "there is not enough memory for this table; give fewer rows or columns"
     return f"{type(error).__name__}: {text}; this is not expected: run again with --debug to see where it comes from"
+
+
+@contextlib.contextmanager
+def naming(path: str | None) -> Iterator[None]:
+    """What is wrong with a table, said with the name of its file, if there is one."""
+    try:
+        yield
+    except (Problem, ValueError, TypeError) as error:
+        if path is None:
+            raise
+        said = error.message if isinstance(error, Problem) else explain(error)
+        raise Problem(f"{path}: {said}") from error
 
 
 def _forget_output() -> None:

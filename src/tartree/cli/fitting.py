@@ -125,10 +125,10 @@ def _finite(value: float) -> float | None:
 
 def fit_file(data: str, target_name: str, settings: Settings, notes: Notes) -> Report:
     """Read a table, compare models on it, fit one to all of it and save that."""
-    streamed = open_stream(data, settings.stream if settings.cluster is None else True)
+    streamed = open_stream(data, settings.stream if settings.cluster is None else True, settings.drop)
     if streamed is not None:
         return fit_streamed(streamed, data, target_name, settings, notes)
-    with open_table(data, notes) as source:
+    with open_table(data, notes, drop=settings.drop) as source:
         check_columns(source, target_name, settings.drop)
         _check_out(settings)
         table, labels, raw = prepare(source, target_name, settings.drop, settings.drop_missing_target, notes)
@@ -152,9 +152,11 @@ def fit_streamed(table: Any, data: str, target_name: str, settings: Settings, no
     from tartree.cli import streaming
 
     _check_out(settings)
-    table, task = streaming.prepare(table, data, target_name, settings.drop, settings.task, notes)
+    task = streaming.prepare(table, data, target_name, settings.drop, settings.task, notes)
     if not settings.no_compare:
-        notes.add(f"{data} is streamed, for it has {table.n_rows:,} rows: without a comparison with other models")
+        why = "" if settings.stream else f", for it has {table.n_rows:,} rows of {len(table.names)} columns"
+        how = f"is streamed{why}" if settings.cluster is None else "is learnt from on a cluster"
+        notes.add(f"{data} {how}: without a comparison with other models")
     with notes.warnings():
         _note_few_steps(settings, task, table.n_rows, notes)
         model = settings.make_estimator(task, verbose=int(notes.shows_progress))

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tartree.cli import values
-from tartree.cli.errors import Problem, counted, listed, missing_column, nearest
+from tartree.cli.errors import Problem, counted, listed, missing_column, naming, nearest
 from tartree.cli.notes import Notes
 from tartree.cli.reading import Source, free_name, is_several, open_table
 from tartree.cli.streams import STANDARD_INPUT, label
@@ -43,14 +43,16 @@ def predict_file(
     with notes.warnings():
         model = load(model_path)
         bar = (notes if out != STANDARD_OUTPUT else Notes(quiet=True)).progress(None)
-        with open_table(data, notes) as source, open_writer(out) as write, bar as begin:
-            if os.path.exists(out) and any(os.path.samefile(out, path) for path in source.files):
+        reading = open_table(data, notes, needed=names_read(model))
+        with reading as source, open_writer(out) as write, bar as begin:
+            files = [] if source.table is None else source.table.files
+            if os.path.exists(out) and any(os.path.samefile(out, path) for path in files):
                 raise Problem(f"{out} is read by this command; give another --out")
             columns = Columns(model, source, notes)
             if cluster is None:
                 chunks = _predicted(model, source, columns, proba, chunk_rows)
             else:
-                chunks = clusters.predicted(model, data, columns, proba, cluster, workers)
+                chunks = clusters.predicted(model, source, columns, proba, cluster, workers)
             n_rows = 0
             for chunk in chunks:
                 write(chunk)
@@ -61,6 +63,14 @@ def predict_file(
     if out != STANDARD_OUTPUT:
         notes.say(f"{counted(n_rows, 'row')} written to {out}")
     return n_rows
+
+
+def names_read(model: Any) -> list[str] | None:
+    """The columns that a model reads; None where it knows no names, and takes all columns in their order."""
+    if not hasattr(model, "feature_names_in_"):
+        return None
+    used = {feature.column for feature in model.encoder_.features_}
+    return [str(name) for place, name in enumerate(model.feature_names_in_) if place in used]
 
 
 class Columns:
@@ -131,10 +141,10 @@ class Columns:
 
 def _predicted(model: Any, source: Source, columns: Columns, proba: bool, chunk_rows: int) -> Iterator[Any]:
     """The rows of a table with their predictions, chunk by chunk."""
-    n_rows = 0
-    for chunk in source.chunks(chunk_rows):
-        yield with_predictions(model, chunk, columns.select(chunk, n_rows), proba)
-        n_rows += chunk.num_rows
+    for path, n_before, chunk in source.chunks(chunk_rows):
+        with naming(path):
+            found = with_predictions(model, chunk, columns.select(chunk, n_before), proba)
+        yield found
 
 
 def _predict(model: Any, table: Any, proba: bool) -> Iterator[tuple[str, Any]]:

@@ -22,7 +22,7 @@ def prepare(
     if not table.num_rows:
         raise Problem(f"{source.label} has a header and no rows")
     raw = values.trim(table[target]) if source.is_text else None
-    table = table.drop_columns(list(drop))
+    table = table.drop_columns([name for name in drop if name in table.column_names])  # some were never read
     if source.is_text:
         table = _typed(table, source, notes)
     for name in table.column_names:

@@ -8,9 +8,11 @@ import glob
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -36,46 +38,68 @@ class Source:
     batches: Iterator[Any]  # of pyarrow.RecordBatch
     is_text: bool  # all columns are text, as they stand in a CSV file
     decimal_comma: bool = False  # the comma is free for decimals, for it does not separate columns
-    files: tuple[str, ...] = ()  # where there are several
+    table: Any = None  # the ParquetTable, where it is one
 
     def read_all(self) -> Any:
         """All rows as a pyarrow.Table."""
         batches = list(self.batches)
         return pa.Table.from_batches(batches).unify_dictionaries()
 
-    def chunks(self, rows: int) -> Iterator[Any]:
-        """Tables of `rows` rows each, the last of fewer; one without rows if there are none."""
-        waiting: list[Any] = []
-        n_waiting, empty, given = 0, None, False
-        for batch in self.batches:
-            empty = batch.slice(0, 0)
-            while n_waiting + batch.num_rows >= rows:
-                head = batch.slice(0, rows - n_waiting)
-                batch = batch.slice(rows - n_waiting)
-                yield pa.Table.from_batches([*waiting, head])
-                waiting, n_waiting, given = [], 0, True
-            if batch.num_rows:
-                waiting.append(batch)
-                n_waiting += batch.num_rows
-        if waiting:
-            yield pa.Table.from_batches(waiting)
-        elif not given and empty is not None:
-            yield pa.Table.from_batches([empty])
+    def chunks(self, rows: int) -> Iterator[tuple[str | None, int, Any]]:
+        """Tables of `rows` rows each, the last of a file of fewer; one without rows if there are none.
+
+        Each comes with the name of its file, where there are several, and the number of rows before it there.
+        """
+        files: Iterable[tuple[str | None, Iterator[Any]]] = [(None, self.batches)]
+        if self.table is not None and len(self.table.files) > 1 and self.table.n_rows:
+            scan = groupby(self.table.scan(), key=itemgetter(0))
+            cast = self.table.as_table
+            files = ((path, (one for _, piece in own for one in cast(piece).to_batches())) for path, own in scan)
+        for path, batches in files:
+            n_before = 0
+            for chunk in _in_chunks(batches, rows):
+                yield path, n_before, chunk
+                n_before += chunk.num_rows
+
+
+def _in_chunks(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    waiting: list[Any] = []
+    n_waiting, empty, given = 0, None, False
+    for batch in batches:
+        empty = batch.slice(0, 0)
+        while n_waiting + batch.num_rows >= rows:
+            head = batch.slice(0, rows - n_waiting)
+            batch = batch.slice(rows - n_waiting)
+            yield pa.Table.from_batches([*waiting, head])
+            waiting, n_waiting, given = [], 0, True
+        if batch.num_rows:
+            waiting.append(batch)
+            n_waiting += batch.num_rows
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+    elif not given and empty is not None:
+        yield pa.Table.from_batches([empty])
 
 
 @contextmanager
-def open_table(path: str, notes: Notes) -> Iterator[Source]:
-    """Open a table by what it holds, whatever its name ends in; `batches` can be read once, within the context."""
+def open_table(
+    path: str, notes: Notes, *, drop: Sequence[str] = (), needed: Sequence[str] | None = None
+) -> Iterator[Source]:
+    """Open a table by what it holds, whatever its name ends in; `batches` can be read once, within the context.
+
+    Columns of Parquet files must agree, but for those to `drop`, which are not read. Where some are `needed`, others
+    that do not agree are left out.
+    """
     if is_several(path):
-        yield _open_files(path)
+        yield _open_files(path, notes, drop, needed)
         return
     with open_bytes(path) as file:
         start = file.start
         if start.startswith(b"PAR1"):
-            yield from _open_parquet(path)
+            yield _open_parquet(path, notes, drop, needed)
             return
         for ending in (".parquet", ".pq"):
-            if path.endswith(ending):
+            if path.lower().endswith(ending):
                 raise Problem(f"{path} is not a Parquet file, though its name ends in {ending}")
         if start.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
             raise Problem(f"{label(path)} is an Excel workbook or an archive, not a text table; save it as CSV")
@@ -87,18 +111,18 @@ def is_several(path: str) -> bool:
     return os.path.isdir(path) or (glob.has_magic(path) and not os.path.exists(path))
 
 
-def open_stream(path: str, asked: bool | None) -> Any:
+def open_stream(path: str, asked: bool | None, drop: Sequence[str] = ()) -> Any:
     """A `ParquetTable` where a table is to be streamed, because of its size or on demand; None if it is not."""
     if not is_several(path) and not (path != STANDARD_INPUT and _is_parquet(path)):
         if asked:
-            raise Problem(
-                f"{label(path)} cannot be streamed: it is not Parquet; convert it, or leave out --stream or --cluster"
-            )
+            raise not_parquet(label(path))
         return None
-    from tartree.table import ParquetTable
-
-    table = ParquetTable(path, in_memory=None if asked is None else not asked)
+    table = _parquet(path, drop, in_memory=None if asked is None else not asked)
     return None if table.in_memory else table
+
+
+def not_parquet(name: str) -> Problem:
+    return Problem(f"{name} cannot be streamed: it is not Parquet; convert it, or leave out --stream or --cluster")
 
 
 def _is_parquet(path: str) -> bool:
@@ -106,20 +130,34 @@ def _is_parquet(path: str) -> bool:
         return file.read(4) == b"PAR1"
 
 
-def _open_files(path: str) -> Source:
+def _parquet(path: str, drop: Sequence[str], needed: Sequence[str] | None = None, in_memory: bool | None = None) -> Any:
     from tartree.table import ParquetTable
 
-    table = ParquetTable(path)
+    table = ParquetTable(path, columns=(), in_memory=in_memory)
+    if needed is not None:
+        agreed = {*needed, *table.common_names()}
+        drop = [name for name in table.all_names if name not in agreed]
+    return table.select([name for name in table.all_names if name not in drop])
+
+
+def _open_files(path: str, notes: Notes, drop: Sequence[str], needed: Sequence[str] | None) -> Source:
+    table = _parquet(path, drop, needed)
+    names = table.all_names  # those to drop too: they are there
+    if needed is not None:
+        left_out = [repr(name) for name in names if name not in table.names]
+        if left_out:
+            notes.add(f"left out: {listed(left_out)}, which not all files have, or not in one type")
+        names = table.names
 
     def batches() -> Iterator[Any]:
         yield pa.RecordBatch.from_pylist([], schema=table.schema)
         for _, piece in table.scan():
             yield from table.as_table(piece).to_batches()
 
-    return Source(path, table.names, batches(), is_text=False, files=tuple(table.files))
+    return Source(path, names, batches(), is_text=False, table=table)
 
 
-def _open_parquet(path: str) -> Iterator[Source]:
+def _open_parquet(path: str, notes: Notes, drop: Sequence[str], needed: Sequence[str] | None) -> Source:
     if path == STANDARD_INPUT:
         raise Problem("standard input holds Parquet, which cannot be read from a pipe; give the name of the file")
     try:
@@ -128,7 +166,7 @@ def _open_parquet(path: str) -> Iterator[Source]:
     except pa.ArrowException as error:
         raise Problem(f"{path} must be a Parquet file, however: {error}; write it again") from error
     _check_names(names, path)
-    yield _open_files(path)
+    return _open_files(path, notes, drop, needed)
 
 
 def _open_csv(stream: Utf8, name: str, notes: Notes) -> Source:

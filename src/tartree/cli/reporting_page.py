@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tartree.cli import values
 from tartree.cli.errors import Problem, counted, listed, missing_column
 from tartree.cli.notes import Notes
-from tartree.cli.predicting import Columns
-from tartree.cli.reading import Source, open_table
+from tartree.cli.predicting import Columns, names_read
+from tartree.cli.reading import Source, is_several, open_table
 from tartree.cli.reporting import size_of
 from tartree.cli.streams import STANDARD_INPUT
 
@@ -36,14 +36,17 @@ def report_file(
         raise Problem(f"the name of --out must end in .html, however: {out}")
     if not os.path.exists(model_path):
         raise Problem(f"{model_path}: No such file; the model comes first, then the data")
-    if data != STANDARD_INPUT:
+    if data != STANDARD_INPUT and not is_several(data):
         os.stat(data)  # a wrong name is said at once, before torch is imported
     from tartree import load
     from tartree.explain.page import write_report
 
     with notes.warnings():
         model = load(model_path)
-        with open_table(data, notes) as source, notes.progress(None) as begin:
+        needed = names_read(model)
+        if needed is not None:
+            needed += [name for name in (target, getattr(model, "target_name_", None)) if name is not None]
+        with open_table(data, notes, needed=needed) as source, notes.progress(None) as begin:
             begin("reading")
             name = _target_name(model, source, target, notes)
             columns = Columns(model, source, notes)

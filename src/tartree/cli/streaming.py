@@ -18,20 +18,19 @@ SAMPLE_ROWS = 100_000
 
 def prepare(
     table: Any, data: str, target: str, drop: tuple[str, ...], asked: Literal["auto"] | Task, notes: Notes
-) -> tuple[Any, Task]:
-    """The table with its columns chosen, and the task, which the first rows tell where it is not given."""
+) -> Task:
+    """Check the columns of a table, of which some are dropped already; the task, which the first rows may tell."""
     for name in (target, *drop):
-        if name not in table.names:
-            raise missing_column(name, table.names, data)
+        if name not in table.all_names:
+            raise missing_column(name, table.all_names, data)
     if target in drop:
         raise Problem(f"column {target!r} cannot be both the target and left out")
-    table = table.select([name for name in table.names if name not in drop])
     if table.names == [target]:
         raise Problem(f"{data} has no column beside the target {target!r} to predict it from")
     if not table.n_rows:
         raise Problem(f"{data} has a header and no rows")
     if asked != "auto":
-        return table, asked
+        return asked
     column = _first_rows(table, target)
     if not len(column):
         raise Problem(f"target {target!r} has no values in the first {SAMPLE_ROWS:,} rows; give --task")
@@ -39,7 +38,7 @@ def prepare(
     if is_number(column.type):
         other = "regression" if task == "classification" else "classification"
         notes.add(f"{target!r} holds {reason} in the first rows: taken as {task}; for {other} give --task {other}")
-    return table, task
+    return task
 
 
 def _first_rows(table: Any, target: str) -> Any:

@@ -1,19 +1,28 @@
 """A cluster for joblib, and so for everything that takes joblib's backends.
 
 Ray has a backend of its own, which keeps a pool of processes; when the node of one is lost, so is what it worked on.
-Here every call is a task, which the cluster runs again elsewhere.
+Here every call is a task, which the cluster runs again elsewhere. A large argument that many calls share, such as a
+table, is put on the cluster once.
 """
 
 from __future__ import annotations
 
+import copy
+import hashlib
+import pickle
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 from joblib._parallel_backends import ParallelBackendBase
 
 from tartree.cluster.connecting import connected, count_slots, original
+
+#: Bytes from which on an argument is put on the cluster, and how many of them are remembered.
+LARGE = 2**20
+REMEMBERED = 4
 
 
 @contextmanager
@@ -55,6 +64,7 @@ class RayTasks(ParallelBackendBase):  # type: ignore[misc]
         self.ray, self.cpus, self.gpus = ray, cpus, gpus
         self._task = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=retries)(_call)
         self._running: set[Any] = set()
+        self._put: OrderedDict[bytes, Any] = OrderedDict()  # by a hash of what they hold
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:
         if n_jobs == 0:
@@ -65,13 +75,38 @@ class RayTasks(ParallelBackendBase):  # type: ignore[misc]
         return n_jobs if n_jobs > 0 else max(1, slots + 1 + n_jobs)
 
     def submit(self, func: Callable[[], Any], callback: Callable[[Any], None] | None = None) -> Any:
-        reference = self._task.remote(func)
+        reference = self._task.remote(*self._light(func))
         self._running.add(reference)
         future = reference.future()
         future.add_done_callback(lambda done: self._running.discard(reference))
         if callback is not None:
             future.add_done_callback(callback)
         return future
+
+    def _light(self, func: Any) -> tuple[Any, ...]:
+        """Joblib's calls with references in place of large arguments, and what these refer to."""
+        references: list[Any] = []
+
+        def light(argument: Any) -> Any:
+            packed = self.ray.cloudpickle.dumps(argument)
+            if len(packed) < LARGE:
+                return argument
+            references.append(self._reference(packed))
+            return Beside(len(references) - 1)
+
+        calls = [(call, tuple(map(light, arguments)), options) for call, arguments, options in func.items]
+        func = copy.copy(func)
+        func.items = calls
+        return func, *references
+
+    def _reference(self, packed: bytes) -> Any:
+        key = hashlib.blake2b(packed).digest()
+        if key not in self._put:
+            self._put[key] = self.ray.put(packed)
+            while len(self._put) > REMEMBERED:
+                self._put.popitem(last=False)
+        self._put.move_to_end(key)
+        return self._put[key]
 
     def retrieve_result_callback(self, out: Any) -> Any:
         try:
@@ -95,5 +130,15 @@ class RayTasks(ParallelBackendBase):  # type: ignore[misc]
         return SequentialBackend, ()
 
 
-def _call(function: Callable[[], Any]) -> Any:
-    return function()
+class Beside(NamedTuple):
+    """Stands for a large argument, which comes beside the call."""
+
+    place: int
+
+
+def _call(func: Any, *packed: bytes) -> Any:
+    def whole(argument: Any) -> Any:
+        return pickle.loads(packed[argument.place]) if isinstance(argument, Beside) else argument
+
+    func.items = [(call, tuple(map(whole, arguments)), options) for call, arguments, options in func.items]
+    return func()

@@ -15,6 +15,7 @@ class Board:
     def __init__(self) -> None:
         self.error: Exception | None = None
         self.result: bytes | None = None
+        self.epoch: bytes | None = None
         self._arrived: Counter[str] = Counter()
         self._changed = asyncio.Condition()
 
@@ -35,6 +36,14 @@ class Board:
     async def finish(self, result: bytes) -> None:
         """Keep the result, packed: what it is made of need not be imported here."""
         self.result = result
+
+    async def tell(self, epoch: bytes) -> None:
+        """Keep word of the last epoch, packed likewise."""
+        self.epoch = epoch
+
+    async def told(self) -> bytes | None:
+        """What was told last."""
+        return self.epoch
 
     async def outcome(self) -> tuple[Exception | None, bytes | None]:
         """What went wrong, and the result; both None as long as nobody has said anything."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -70,15 +71,22 @@ def _connect(ray: Any, address: str, modules: Sequence[str], variables: Mapping[
     if address == "local":  # ours alone: no page, and no word to anybody
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         options["include_dashboard"] = False
-    try:
-        if address not in ("auto", "local"):  # Ray itself would try for minutes
-            host, _, port = address.removeprefix("ray://").rpartition(":")
+    begin = "start one with `ray start --head`, or give the address 'local' for one on this machine"
+    if address not in ("auto", "local"):  # Ray itself would try for minutes
+        host, _, port = address.removeprefix("ray://").rpartition(":")
+        try:
             socket.create_connection((host, int(port)), timeout=10).close()
+        except OSError as error:
+            raise ConnectionError(f"no cluster answers at {address} ({error}); {begin}") from error
+    try:
         ray.init(address=address, **options)
-    except (OSError, ValueError, RuntimeError) as error:
-        what = "no cluster was found here" if address == "auto" else f"no cluster answers at {address} ({error})"
+    except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
+        text = " ".join(str(error).split())
+        if "Could not find any running Ray instance" in text:
+            raise ConnectionError(f"no cluster was found here; {begin}") from error
         raise ConnectionError(
-            f"{what}; start one with `ray start --head`, or give the address 'local' for one on this machine"
+            f"the cluster does not let this process in: {text}; look whether it still runs, and whether RAY_AUTH_TOKEN "
+            "holds its token"
         ) from error
 
 
@@ -113,6 +121,13 @@ def count_slots(ray: Any, cpus: float, gpus: float) -> int:
     there = ray.cluster_resources()
     shares = [there.get(name, 0.0) / each for name, each in (("CPU", cpus), ("GPU", gpus)) if each]
     return int(min(shares)) if shares else 1
+
+
+def noted(error: Exception) -> Exception:
+    """The error of a worker, with a note for tracebacks that says where it came from."""
+    places = "".join(traceback.format_tb(error.__traceback__))
+    error.add_note(f"This was raised by a worker, where it came from:\n{places}")
+    return error
 
 
 def original(error: Exception) -> Exception:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import copy
 import os
 import secrets
-import shutil
 import signal
 import tempfile
 import threading
-import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from tartree.cluster.connecting import connected, count_slots
+from tartree.cluster.connecting import connected, count_slots, noted
 from tartree.cluster.tables import everywhere
 
 if TYPE_CHECKING:
@@ -68,8 +66,8 @@ def fit(
     cpus, gpus : int and float
         What one worker takes. Workers with a GPU talk through NCCL, others through Gloo.
     storage : str, optional
-        Folder or address of an object store, seen by every node, for checkpoints; they are removed at the end. It may
-        be left out where all nodes are on this machine.
+        Folder or address of an object store, seen by every node, for checkpoints: in a folder ``tartree-...`` within,
+        which is removed when the fit ends, however it ends. It may be left out where all nodes are on this machine.
     checkpoint_seconds : float, default=60
         The least time between checkpoints, which are made at the end of an epoch.
     retries : int, default=3
@@ -126,7 +124,7 @@ def fit_table(
                 "arguments": {**arguments, "n_lanes": lanes},
                 "checkpoint_seconds": checkpoint_seconds,
             }
-            fitted, found = _run(ray, work, number, cpus, gpus, folder, retries)
+            fitted, found = _run(ray, work, number, cpus, gpus, folder, retries, estimator.verbose)
     own = estimator.get_params(deep=False)
     estimator.__dict__.update(fitted.__dict__)
     estimator.set_params(**own)  # a seed that was drawn for this fit is not a parameter
@@ -164,23 +162,35 @@ def _with_seed(estimator: Estimator, gpus: float) -> Estimator:
     return sent
 
 
+class Storage(NamedTuple):
+    """A folder for the checkpoints of one fit."""
+
+    filesystem: Any
+    place: str
+    name: str  # of the folder in this place
+
+
 @contextmanager
-def _storage(ray: Any, storage: str | None) -> Iterator[str]:
-    """Where checkpoints go: the given place, or a folder for as long as it is needed."""
-    if storage is not None:
-        yield storage if "://" in storage else os.path.abspath(storage)
-        return
-    addresses = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
-    if addresses != {ray.util.get_node_ip_address()}:
-        raise ValueError(
-            f"storage must be a folder that every node sees, however: storage=None, and there are nodes on "
-            f"{len(addresses)} machines; give a shared folder or the address of an object store"
-        )
-    folder = tempfile.mkdtemp(prefix="tartree-")
+def _storage(ray: Any, storage: str | None) -> Iterator[Storage]:
+    """A folder in the given place or, where all nodes are here, in one of this machine; it is removed at the end."""
+    from pyarrow import fs
+
+    if storage is None:
+        addresses = {node["NodeManagerAddress"] for node in ray.nodes() if node["Alive"]}
+        if addresses != {ray.util.get_node_ip_address()}:
+            raise ValueError(
+                f"storage must be a folder that every node sees, however: storage=None, and there are nodes on "
+                f"{len(addresses)} machines; give a shared folder or the address of an object store"
+            )
+        storage = tempfile.gettempdir()
+    local = fs.LocalFileSystem(), os.path.abspath(storage)
+    filesystem, place = fs.FileSystem.from_uri(storage) if "://" in storage else local
+    found = Storage(filesystem, place, f"tartree-{secrets.token_hex(8)}")
     try:
-        yield folder
+        yield found
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(FileNotFoundError):  # nothing was ever kept
+            filesystem.delete_dir(f"{place}/{found.name}")
 
 
 def _run(
@@ -189,8 +199,9 @@ def _run(
     workers: int | tuple[int, int],
     cpus: int,
     gpus: float,
-    folder: str,
+    storage: Storage,
     retries: int,
+    verbose: int,
 ) -> tuple[BaseTart, Any]:
     """Train on workers; the fitted estimator and what the fit returned. What went wrong on one of them is raised."""
     from ray import train
@@ -214,27 +225,57 @@ def _run(
             placement_strategy="SPREAD",
         ),
         run_config=train.RunConfig(
-            name=f"tartree-{secrets.token_hex(8)}",
-            storage_path=folder,
+            name=storage.name,
+            storage_path=storage.place,
+            storage_filesystem=storage.filesystem,
             failure_config=train.FailureConfig(max_failures=retries),
             checkpoint_config=train.CheckpointConfig(num_to_keep=1),
         ),
     )
     given_up: Exception | None = None
     try:
-        with _own_interrupts():
-            run = trainer.fit()
-        run.filesystem.delete_dir(run.path)
-    except train.TrainingFailedError as error:
-        given_up = error
-    failure, fitted = ray.get(board.outcome.remote())
-    ray.kill(board)
+        try:
+            with _own_interrupts(), _shown(ray, board, work["estimator"]._recipe().epochs, verbose):
+                trainer.fit()
+        except train.TrainingFailedError as error:
+            given_up = error
+        failure, fitted = ray.get(board.outcome.remote())
+    finally:
+        ray.kill(board)
     if failure is not None:
         raise failure
     if fitted is None:
         raise RuntimeError(f"the training was given up after {retries} new starts: {given_up}") from given_up
     result: tuple[BaseTart, Any] = ray.cloudpickle.loads(fitted)
     return result
+
+
+@contextmanager
+def _shown(ray: Any, board: Any, epochs: int, verbose: int) -> Iterator[None]:
+    """A progress bar here, of the epochs that the board is told of."""
+    if not verbose:
+        yield
+        return
+    from tartree.training.progress import progress_bar
+
+    ended = threading.Event()
+
+    def watch() -> None:
+        with progress_bar(epochs, verbose) as show:
+            going_on = True
+            while going_on:
+                going_on = not ended.wait(0.5)
+                told = ray.get(board.told.remote())
+                if told is not None:
+                    show(ray.cloudpickle.loads(told))
+
+    watching = threading.Thread(target=watch, name="tartree-progress", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watching.join()
 
 
 def train_part(sent: dict[str, Any]) -> None:
@@ -253,6 +294,9 @@ def train_part(sent: dict[str, Any]) -> None:
     estimator = work["estimator"]
     team = TorchTeam(ray, board)
     keeper = RayKeeper(train, team, work["checkpoint_seconds"])
+    own = estimator.callbacks
+    if team.rank == 0:
+        estimator.callbacks = (*estimator._callbacks(), lambda epoch: board.tell.remote(ray.cloudpickle.dumps(epoch)))
     try:
         found = fit_stream(estimator, **work["arguments"], team=team, keeper=keeper)
     except Elsewhere:
@@ -267,16 +311,14 @@ def train_part(sent: dict[str, Any]) -> None:
             raise
         return
     if team.rank == 0:
+        estimator.callbacks = own
         estimator.tree_.cpu()
         ray.get(board.finish.remote(ray.cloudpickle.dumps((estimator, found))))
 
 
 def _tell(ray: Any, board: Any, error: Exception) -> None:
-    error.add_note(
-        "This was raised by a worker, where it came from:\n" + "".join(traceback.format_tb(error.__traceback__))
-    )
     try:
-        ray.get(board.fail.remote(error))
+        ray.get(board.fail.remote(noted(error)))
     except TypeError:  # an error that cannot be pickled
         ray.get(board.fail.remote(RuntimeError(f"{type(error).__name__}: {error}")))
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.cluster.connecting import connected, count_slots, original
+from tartree.cluster.connecting import connected, count_slots, noted
 from tartree.cluster.tables import everywhere
 
 #: Rows that a worker reads and predicts at a time.
 PIECE_ROWS = 2**16
+#: A column of results that holds what went wrong.
+FAILED = "what went wrong in tartree"
 
 
 def predict(
@@ -68,17 +70,17 @@ def predict(
 def predict_tables(
     model: Any,
     source: Any,
-    function: Callable[[Any, Any, int], Any],
+    function: Callable[[Any, Any, str, int], Any],
     *,
     workers: int | None = None,
     address: str = "auto",
     cpus: int = 1,
     gpus: float = 0.0,
 ) -> Iterator[Any]:
-    """What ``function(model, rows, first)`` gives for all rows of Parquet files: Arrow tables, in the order of rows.
+    """What ``function(model, rows, path, n_before)`` gives for all rows of Parquet files: Arrow tables, in their order.
 
-    Rows are Arrow tables too, and `first` counts those before them. Only a few results wait at a time, so that the
-    whole need not fit into memory.
+    Rows are Arrow tables too, of the file `path`, and `n_before` counts those before them there. Only a few results
+    wait at a time, so that the whole need not fit into memory.
     """
     table = everywhere(source)
     if not table.blocks:
@@ -98,26 +100,41 @@ def predict_tables(
             num_gpus=gpus or None,
             compute=data.ActorPoolStrategy(size=min(wanted, len(numbers))),
         )
-        try:
-            yield from found.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=2)
-        except ray.exceptions.RayTaskError as error:
-            raise original(error) from error
+        coming = iter(found.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=2))
+        with closing(coming):  # which ends the workers
+            for some in coming:
+                if FAILED in some.column_names:
+                    raise ray.cloudpickle.loads(some[FAILED].drop_null()[0].as_py())
+                yield some
 
 
 class Predictor:
     """A worker: it has the model, and reads the blocks that it is told."""
 
-    def __init__(self, model: Any, table: Any, function: Callable[[Any, Any, int], Any], on_gpu: bool) -> None:
+    def __init__(self, model: Any, table: Any, function: Callable[[Any, Any, str, int], Any], on_gpu: bool) -> None:
         self.model, self.table, self.function = model, table, function
+        self._starts = {block.file: block.first for block in reversed(table.blocks)}  # the first row of each file
         model.tree_.to("cuda" if on_gpu else "cpu")
 
     def __call__(self, batch: dict[str, NDArray[Any]]) -> Iterator[Any]:
-        for number in batch["block"].tolist():
-            block = self.table.blocks[number]
-            first = block.first
-            for piece in self.table.read(block, piece_rows=PIECE_ROWS):
-                yield self.function(self.model, self.table.as_table(piece), first)
-                first += piece.num_rows
+        try:
+            for number in batch["block"].tolist():
+                yield from self._predicted(self.table.blocks[number])
+        except Exception as error:  # Ray Data would write advice into its message, and keep the worker
+            import pyarrow as pa
+            from ray import cloudpickle
+
+            yield pa.table({FAILED: [cloudpickle.dumps(noted(error))]})
+
+    def _predicted(self, block: Any) -> Iterator[Any]:
+        path, n_before = self.table.files[block.file], block.first - self._starts[block.file]
+        for piece in self.table.read(block, piece_rows=PIECE_ROWS):
+            try:
+                found = self.function(self.model, self.table.as_table(piece), path, n_before)
+            except (ValueError, TypeError) as error:
+                raise ValueError(f"{path}: {error}") from error
+            yield found
+            n_before += piece.num_rows
 
 
 class Numbers:
@@ -126,7 +143,7 @@ class Numbers:
     def __init__(self, method: str) -> None:
         self.method = method
 
-    def __call__(self, model: Any, rows: Any, first: int = 0) -> Any:
+    def __call__(self, model: Any, rows: Any, path: str = "", n_before: int = 0) -> Any:
         import pyarrow as pa
 
         if hasattr(model, "classes_"):

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 def everywhere(source: Any, columns: Sequence[str] | None = None) -> ParquetTable:
     """A table of Parquet files, checked here and now, under names that do not depend on where a process runs."""
-    from tartree.table.parquet import ParquetTable, is_parquet
+    from tartree.table.parquet import as_parquet, is_parquet
 
     if not is_parquet(source):
         raise TypeError(
             "a table for a cluster must be Parquet files, given as a path, a pattern, a folder, a list of these or an "
             f"Arrow dataset, however: {type(source).__name__}; fit a table in memory with model.fit(X, y)"
         )
-    table = source if isinstance(source, ParquetTable) else ParquetTable(source)
-    table = table.select(table.names if columns is None else columns)  # a copy
+    table = as_parquet(source, columns)
+    table = table.select(table.names)  # a copy
     if table.is_local:
         table.files = [path if "://" in path else os.path.abspath(path) for path in table.files]
     return table

@@ -333,16 +333,19 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "temperature_") and not self.structure_.is_regular
 
     def _check_used(self) -> None:
-        """Raise where a parameter would be without effect beside `decision`, which brings its own layers."""
-        if self.decision is None:
-            return
-        own: dict[str, float] = {"decision_layers": 1}
-        if self.leaf is not None or self.leaf_layers in (0, 1):
+        """Raise where a parameter would be without effect beside a `decision` or `leaf` that brings its own layers."""
+        own: dict[str, float] = {}
+        if self.decision is not None:
+            own["decision_layers"] = 1
+        if self.leaf is not None:
+            own["leaf_layers"] = 1
+        if own and all(getattr(self, name) in (0, 1) for name in ("decision_layers", "leaf_layers")):
             own |= {"hidden": 100, "dropout": 0.0}
         for name, default in own.items():
             if (value := getattr(self, name)) != default:
+                brings = "leaf" if name == "leaf_layers" or self.decision is None else "decision"
                 raise ValueError(
-                    f"{name} has no effect beside decision, which brings its own layers, however: {name}={value!r}; "
+                    f"{name} has no effect beside {brings}, which brings its own layers, however: {name}={value!r}; "
                     "set it there"
                 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -101,12 +102,14 @@ class StreamStatistics:
 
     columns: TableStatistics
     target: TargetStatistics
+    held_out: TargetStatistics  # of the rows held out alone
     rows: dict[int, tuple[int, int]] = field(default_factory=dict)  # of each block: to learn from, and held out
 
     def merge(self, other: StreamStatistics) -> None:
         """Add what another worker found in other blocks."""
         self.columns.merge(other.columns)
         self.target.merge(other.target)
+        self.held_out.merge(other.held_out)
         self.rows |= other.rows
 
 
@@ -119,7 +122,7 @@ def gather(
     look_at_columns: bool = True,
 ) -> StreamStatistics:
     """One pass over some blocks."""
-    statistics = StreamStatistics(TableStatistics(), target)
+    statistics = StreamStatistics(TableStatistics(), target, copy.deepcopy(target))
 
     def pieces() -> Iterator[tuple[int, RawPiece]]:
         for number in numbers:
@@ -136,7 +139,11 @@ def gather(
                 target.update(piece.targets, piece.weights)
             except (ValueError, TypeError) as error:
                 raise ValueError(f"{path}: {error}") from error
-            n_held_out = int((piece.draw < shares.held_out).sum())
+            out = np.flatnonzero(piece.draw < shares.held_out)
+            n_held_out = len(out)
+            if n_held_out:
+                weights = None if piece.weights is None else piece.weights[out]
+                statistics.held_out.update([column.take(pa.array(out)) for column in piece.targets], weights)
             kept, held_out = statistics.rows[number]
             statistics.rows[number] = kept + len(piece.draw) - n_held_out, held_out + n_held_out
     return statistics

@@ -244,6 +244,14 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         predicted: NDArray[Any] = self.classes_[np.concatenate(places)]
         return predicted
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose class is predicted right; of a table in files, `y` may be the name of a column."""
+        if is_parquet(X) and isinstance(y, str):
+            from tartree.estimators.streaming import read_target
+
+            y, sample_weight = read_target(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
+
     def _probabilities(self, X: Any) -> Iterator[NDArray[np.float64]]:
         """Chunk by chunk, (rows, classes)."""
         for members in self._predict_members(X):

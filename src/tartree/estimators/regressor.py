@@ -121,6 +121,14 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
         found = [self._columns(np.concatenate(part)) for part in parts if part]
         return tuple(found) if return_std else found[0]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R2, the share of the variance that is predicted; of a table in files, `y` may be the name of a column."""
+        if is_parquet(X) and isinstance(y, str):
+            from tartree.estimators.streaming import read_target
+
+            y, sample_weight = read_target(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
+
     @torch.no_grad()
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> NDArray[np.float64]:
         """Quantiles of each row's predicted distribution: (rows, quantiles), or (rows, quantiles, targets)."""

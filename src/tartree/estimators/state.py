@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tartree.nn.factories import from_plain, to_plain
+from tartree.nn.factories import FACTORIES, LEAF_FACTORIES, from_plain, to_plain
 from tartree.structure import Structure
 from tartree.table import TableEncoder
 from tartree.training import Recipe
@@ -31,9 +31,9 @@ def state_of(estimator: BaseTart) -> tuple[dict[str, Any], Arrays]:
     from tartree import __version__
 
     settings = dict(estimator._settings)
-    decision = to_plain(settings["decision"])  # None for code, and where there is none
-    code = settings.pop("leaf") is not None or (settings.pop("decision") is not None and decision is None)
-    if code or callable(settings["branching"]):
+    given = {name: value for name in ("decision", "leaf") if (value := settings.pop(name)) is not None}
+    records = {name: to_plain(value) for name, value in given.items()}
+    if None in records.values() or callable(settings["branching"]):
         raise ValueError("decision, leaf and branching must be given by name to be saved, however: one is code")
     parameters = {name: _plain(value) for name, value in estimator.get_params(deep=False).items() if name not in CODE}
     encoder, encoder_arrays = estimator.encoder_.get_state()
@@ -43,8 +43,7 @@ def state_of(estimator: BaseTart) -> tuple[dict[str, Any], Arrays]:
         "tartree": __version__,
         "parameters": parameters,
         "structure": estimator.structure_.to_dict(),
-        "tree": {name: _plain(value) for name, value in settings.items()}
-        | ({"decision": decision} if decision else {}),
+        "tree": {name: _plain(value) for name, value in settings.items()} | records,
         "encoder": encoder,
         "target_name": getattr(estimator, "target_name_", None),
         "fitted": estimator._fitted_data(),
@@ -67,13 +66,15 @@ def restore(cls: type[BaseTart], document: dict[str, Any], arrays: Arrays) -> Ba
         parameters["recipe"] = Recipe(**parameters["recipe"])
     if isinstance(parameters.get("class_weight"), list):
         parameters["class_weight"] = dict(parameters["class_weight"])
-    decision = document["tree"].get("decision")
-    factory = None if decision is None else from_plain(decision)
-    estimator = cls(**parameters, decision=factory)
+    given: dict[str, Any] = {"decision": None, "leaf": None}
+    for name, known in (("decision", FACTORIES), ("leaf", LEAF_FACTORIES)):
+        if document["tree"].get(name) is not None:
+            given[name] = from_plain(document["tree"][name], known)
+    estimator = cls(**parameters, **given)
     estimator._set_encoder(TableEncoder.from_state(document["encoder"], _part(arrays, "encoder.")))
     estimator.structure_ = Structure.from_dict(document["structure"])
     estimator._set_fitted_data(document["fitted"])
-    estimator._build({**document["tree"], "decision": factory, "leaf": None})
+    estimator._build({**document["tree"], **given})
     weights = {name: torch.from_numpy(value) for name, value in _part(arrays, "tree.").items()}
     estimator.tree_.load_state_dict(weights)
     try:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,14 +43,23 @@ def fit_parquet(estimator: BaseTart, X: Any, y: Any, sample_weight: Any) -> None
         return
     check_types(table, targets, weight, labels=hasattr(estimator, "class_weight"))
     rows = table.read_all()
-    own = [_array(rows[name]) for name in targets]
     features = rows.drop_columns([*targets, *([] if weight is None else [weight])])
-    estimator.fit(
-        features,
-        own[0] if len(own) == 1 else np.stack(own, axis=1),
-        None if weight is None else rows[weight].to_numpy().copy(),  # Arrow owns it, and torch must not
-    )
-    estimator.target_name_ = ", ".join(targets)
+    with _all_or_nothing(estimator):
+        estimator.fit(features, *_target_and_weight(rows, targets, weight))
+        estimator.target_name_ = ", ".join(targets)
+
+
+def read_target(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Target and weights of a table in files; `y` and `sample_weight` are names of its columns."""
+    targets, weight = _names(y, sample_weight)
+    rows = as_parquet(X, [*targets, *([] if weight is None else [weight])]).read_all()
+    return _target_and_weight(rows, targets, weight)
+
+
+def _target_and_weight(rows: Any, targets: Sequence[str], weight: str | None) -> tuple[Any, Any]:
+    own = [_array(rows[name]) for name in targets]
+    weights = None if weight is None else rows[weight].to_numpy().copy()  # Arrow owns it, and torch must not
+    return own[0] if len(own) == 1 else np.stack(own, axis=1), weights
 
 
 def fit_stream(
@@ -88,14 +98,22 @@ def fit_stream(
     StreamStatistics
         What the first pass found.
     """
+    with _all_or_nothing(estimator):
+        return _fit(estimator, table, list(targets), weight, team, keeper, drop_missing_target, n_lanes)
+
+
+@contextmanager
+def _all_or_nothing(estimator: BaseTart) -> Iterator[None]:
+    """Where something goes wrong, the estimator is left as it was."""
     before = dict(estimator.__dict__)
     weights = copy.deepcopy(estimator.tree_.state_dict()) if hasattr(estimator, "tree_") else None
     try:
-        return _fit(estimator, table, list(targets), weight, team, keeper, drop_missing_target, n_lanes)
+        yield
     except BaseException:
         estimator.__dict__ = before
-        if weights is not None:
-            estimator.tree_.load_state_dict(weights)  # a warm start changes them in place
+        if weights is not None:  # a warm start changes the tree in place
+            estimator.tree_.load_state_dict(weights)
+            estimator.tree_.eval()
         raise
 
 
@@ -142,11 +160,8 @@ def _fit(
             )
         )
     )
-    n_kept, n_held_out = np.array([(0, 0), *statistics.rows.values()]).sum(axis=0).tolist()
-    if not n_kept:
+    if not sum(map(sum, statistics.rows.values())):
         raise ValueError(f"{table.label} must have rows to learn from, however: there are none")
-    if stopping and not n_held_out:
-        raise ValueError(f"early stopping needs more rows, however: {n_kept}; use early_stopping=False")
     if going_on:
         encoder = estimator.encoder_
         if getattr(encoder, "feature_names_in_", np.empty(0)).tolist() != features:
@@ -155,11 +170,17 @@ def _fit(
         estimator._refuse_grown()
         encoder = TableEncoder(numeric=estimator.numeric).fit_statistics(statistics.columns)
     coder = estimator._learn_target(statistics.target, weighted=weight is not None)
+    counted, held_out = coder.counted(statistics.target), coder.counted(statistics.held_out)
+    if stopping and not 0 < held_out < counted:
+        raise ValueError(
+            "early stopping must hold out some rows with weight and learn from others, however: it holds out "
+            f"{held_out:,} of {counted:,} rows with weight; use early_stopping=False"
+        )
     estimator._set_encoder(encoder)
     device = estimator._make_tree(seeds)
     encoded = EncodedBlocks(blocks, encoder, coder, max(64, min(2**15, PIECE_VALUES // max(1, len(encoder.features_)))))
-    counted = lanes.count({block: kept for block, (kept, _) in statistics.rows.items()})
-    rows = StreamRows(encoded, counted, shares, seed=int(seeds[0]), device=device, served=served)
+    learnt = lanes.count({block: kept for block, (kept, _) in statistics.rows.items()})
+    rows = StreamRows(encoded, learnt, shares, seed=int(seeds[0]), device=device, served=served)
     estimator.history_ = train(
         estimator.tree_,
         rows,
@@ -172,6 +193,9 @@ def _fit(
         team=team,
         keeper=keeper,
     )
+    if not rows.collected:  # a run that was cut off after its last epoch
+        for _ in rows.epoch(0, recipe.n_batches(len(rows)), noise=0.0):
+            pass
     _set_sample(estimator, rows, team)
     if stopping == "refit" and not estimator.history_.interrupted:
         everything = lanes.count({block: sum(counts) for block, counts in statistics.rows.items()})
@@ -183,8 +207,7 @@ def _fit(
     return statistics
 
 
-def check_names(table: ParquetTable, y: Any, sample_weight: Any) -> tuple[list[str], str | None]:
-    """The target columns and the column of weights, by name."""
+def _names(y: Any, sample_weight: Any) -> tuple[list[str], str | None]:
     targets = [y] if isinstance(y, str) else list(y) if isinstance(y, list | tuple) else []
     if not targets or not all(isinstance(name, str) for name in targets):
         raise ValueError(
@@ -196,7 +219,13 @@ def check_names(table: ParquetTable, y: Any, sample_weight: Any) -> tuple[list[s
             "sample_weight must be the name of a column where X is read from files, however: "
             f"{type(sample_weight).__name__}"
         )
-    named = [*targets, *([] if sample_weight is None else [sample_weight])]
+    return targets, sample_weight
+
+
+def check_names(table: ParquetTable, y: Any, sample_weight: Any) -> tuple[list[str], str | None]:
+    """The target columns and the column of weights, by name."""
+    targets, weight = _names(y, sample_weight)
+    named = [*targets, *([] if weight is None else [weight])]
     for name in named:
         if name not in table.names:
             raise ValueError(f"{table.label} must have the column {name!r}, however: its columns are {table.names}")
@@ -204,7 +233,7 @@ def check_names(table: ParquetTable, y: Any, sample_weight: Any) -> tuple[list[s
         raise ValueError(f"target and weight must be different columns, however: {named}")
     if len(named) == len(table.names):
         raise ValueError(f"{table.label} must have columns to predict from, however: there are only {named}")
-    return targets, sample_weight
+    return targets, weight
 
 
 def check_types(table: ParquetTable, targets: Sequence[str], weight: str | None, *, labels: bool) -> None:

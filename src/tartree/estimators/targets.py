@@ -41,6 +41,9 @@ class TargetCoder(Protocol):
     def weigh(self, target: NDArray[Any], weights: Weights) -> NDArray[np.float32] | None:
         """Weights of rows, (rows,), for a target that `encode` gave."""
 
+    def counted(self, statistics: Any) -> int:
+        """Rows with weight among those of which these are the statistics."""
+
 
 @dataclass
 class LabelStatistics:
@@ -111,14 +114,15 @@ class LabelCoder:
         labels = sorted(statistics.counts)
         self.labels = labels
         self.classes = np.array(labels)
-        rows, counted, weights = np.array([statistics.counts[label] for label in labels]).T  # (classes,) each
+        rows, _, weights = np.array([statistics.counts[label] for label in labels]).T  # (classes,) each
         if class_weight is None:
             by_class = np.ones(len(labels))
         elif isinstance(class_weight, str) and class_weight == "balanced":
             by_class = rows.sum() / (len(labels) * rows)
         else:
             by_class = compute_class_weight(class_weight, classes=self.classes, y=self.classes)
-        n_counted = counted[by_class > 0].sum()
+        self._learnt = {label for label, own in zip(labels, by_class, strict=True) if own > 0}
+        n_counted = self.counted(statistics)
         if not n_counted:
             raise ValueError(f"class_weight must leave some row with weight, however: {class_weight}")
         self._by_class = None
@@ -140,6 +144,10 @@ class LabelCoder:
         own = self._by_class[target]
         return np.asarray(own if weights is None else own * weights, dtype=np.float32)
 
+    def counted(self, statistics: LabelStatistics) -> int:
+        """Rows with weight, whose class has weight too."""
+        return int(sum(row[1] for label, row in statistics.counts.items() if label in self._learnt))
+
 
 class ValueCoder:
     """Numbers with mean 0 and standard deviation 1, with weights of rows that are 1 in the mean."""
@@ -155,6 +163,10 @@ class ValueCoder:
     def weigh(self, target: NDArray[Any], weights: Weights) -> NDArray[np.float32] | None:
         """Weights of rows for training, (rows,)."""
         return None if weights is None else np.asarray(weights / self.mean_weight, dtype=np.float32)
+
+    def counted(self, statistics: ValueStatistics) -> int:
+        """Rows with weight."""
+        return statistics.n_counted
 
 
 def plain(column: Any) -> Any:

@@ -4,9 +4,10 @@ from tartree.nn.axis import AxisDecision
 from tartree.nn.backbones import BackboneDecision, ConvBackbone, LayeredDecision
 from tartree.nn.branching import ACTIVATIONS, Branching
 from tartree.nn.decisions import MLPDecision, UniformDecision
-from tartree.nn.factories import Axis, Backbone, Conv, Layered, Soft, Subspace
+from tartree.nn.factories import Axis, Backbone, Conv, Layered, Pieces, Soft, Subspace
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
 from tartree.nn.outputs import Classes, Gaussian, Output, Values
+from tartree.nn.pieces import PieceLeaf
 from tartree.nn.soft import SoftDecision
 from tartree.nn.splits import SplitDecision
 from tartree.nn.subspaces import SubspaceDecision
@@ -30,6 +31,8 @@ __all__ = [
     "MLPDecision",
     "MLPLeaf",
     "Output",
+    "PieceLeaf",
+    "Pieces",
     "Selection",
     "Soft",
     "SoftDecision",

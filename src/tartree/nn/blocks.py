@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from tartree.nn.leaves import MLPLeaf
+from tartree.nn.pieces import PieceLeaf
 from tartree.nn.products import GroupedMLP
 
 #: Numbers of a tensor of hidden units, about; several of them are in use at a time.
@@ -31,7 +32,9 @@ Judge = Callable[[Tensor, int, slice], Tensor]
 
 def suits(leaf: object, x: Tensor) -> bool:
     """Whether leaves are better computed a few at a time for such input."""
-    if type(leaf) is not MLPLeaf or x.device.type != "cpu" or x.dtype != torch.float32:
+    if not isinstance(leaf, MLPLeaf | PieceLeaf) or type(leaf) not in (MLPLeaf, PieceLeaf):  # nor one made from them
+        return False
+    if x.device.type != "cpu" or x.dtype != torch.float32:
         return False
     mlp = leaf.mlp
     if len(mlp.weights) < 2 or mlp.weights[0].dtype != torch.float32 or torch.is_autocast_enabled("cpu"):
@@ -43,12 +46,12 @@ def suits(leaf: object, x: Tensor) -> bool:
 
 
 @torch.no_grad()
-def leave_leaf_gradient(leaf: MLPLeaf, x: Tensor, judge: Judge, n_threads: int = 1) -> None:
+def leave_leaf_gradient(leaf: MLPLeaf | PieceLeaf, x: Tensor, judge: Judge, n_threads: int = 1) -> None:
     """Compute all leaves, ask for the gradient of what they say, and leave that of their parameters in `grad`.
 
     Parameters
     ----------
-    leaf : MLPLeaf
+    leaf : MLPLeaf or PieceLeaf
         With at least two layers.
     x : Tensor of shape (batch, features) or (tables, batch, features), as for `affine`
     judge : callable
@@ -56,7 +59,7 @@ def leave_leaf_gradient(leaf: MLPLeaf, x: Tensor, judge: Judge, n_threads: int =
     n_threads : int
         Blocks that are computed at the same time; see `one_thread`.
     """
-    mlp = leaf.mlp
+    mlp, x = leaf.mlp, leaf.expand(x) if isinstance(leaf, PieceLeaf) else x
     before = [parameter.grad for parameter in mlp.parameters()]
     for parameter in mlp.parameters():
         parameter.grad = torch.empty_like(parameter)

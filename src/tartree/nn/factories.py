@@ -1,6 +1,8 @@
-"""Decision functions with their settings, as plain records: what `decision=` of an estimator takes, and files hold.
+"""Decision and leaf functions with their settings, as plain records: what `decision=` and `leaf=` of an estimator take,
+and files hold.
 
-A record is called with structure, number of features and members, and makes the module.
+The record of a decision is called with structure, number of features and members, that of a leaf with structure,
+number of features, numbers of a leaf and members; both make the module.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from torch import Tensor, nn
 
 from tartree.nn.axis import AxisDecision
 from tartree.nn.backbones import BackboneDecision, ConvBackbone, LayeredDecision, Shape, check_shape
+from tartree.nn.pieces import PieceLeaf
 from tartree.nn.soft import SoftDecision
 from tartree.nn.subspaces import SubspaceDecision
 from tartree.structure import Structure
@@ -147,8 +150,29 @@ class Layered:
         return LayeredDecision(structure, n_features, shape=self.shape, channels=self.channels, members=members)
 
 
+@dataclass(frozen=True)
+class Pieces:
+    """Makes `PieceLeaf`: perceptrons that see each feature also in pieces; if mixed, only every second member does.
+
+    Examples
+    --------
+    >>> from tartree import TartClassifier
+    >>> model = TartClassifier(leaf=Pieces(layers=3, pieces=8))
+    """
+
+    layers: int = 2
+    hidden: int = 100
+    dropout: float = 0.0
+    pieces: int = 8
+    mixed: bool = False
+
+    def __call__(self, structure: Structure, n_features: int, n_numbers: int, members: int) -> nn.Module:
+        return PieceLeaf(structure, n_features, n_numbers, **asdict(self), members=members)
+
+
 #: Those that a file can hold, by name: all of their settings are plain data.
 FACTORIES: dict[str, Any] = {cls.__name__: cls for cls in (Axis, Soft, Subspace, Conv, Layered)}
+LEAF_FACTORIES: dict[str, Any] = {"Pieces": Pieces}
 
 
 def to_plain(factory: Any) -> dict[str, Any] | None:
@@ -158,14 +182,15 @@ def to_plain(factory: Any) -> dict[str, Any] | None:
     {'name': 'Axis', 'slope': 2.0}
     """
     name = type(factory).__name__
-    if FACTORIES.get(name) is not type(factory):
+    if {**FACTORIES, **LEAF_FACTORIES}.get(name) is not type(factory):
         return None
     return {"name": name, **asdict(factory)}
 
 
-def from_plain(data: Any) -> Any:
+def from_plain(data: Any, known: dict[str, Any] = FACTORIES) -> Any:
     """The record of `to_plain`; ValueError where there is none of that name or with such settings."""
-    if not isinstance(data, dict) or data.get("name") not in FACTORIES:
-        raise ValueError(f"a decision must be one of {', '.join(FACTORIES)}, however: {data!r}")
+    if not isinstance(data, dict) or data.get("name") not in known:
+        what = "leaf" if known is LEAF_FACTORIES else "decision"
+        raise ValueError(f"a {what} must be one of {', '.join(known)}, however: {data!r}")
     settings = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key != "name"}
-    return FACTORIES[data["name"]](**settings)
+    return known[data["name"]](**settings)

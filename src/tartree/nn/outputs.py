@@ -64,11 +64,13 @@ class Classes(Output):
             )
 
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
-        costs = self.costs(numbers)
-        if costs.shape[1] == 1:  # a product with indicators, so that no (batch, leaves, classes) exists
-            return (costs[:, 0] @ self.indicators(target, costs.dtype).transpose(-1, -2)).transpose(-1, -2)
-        index = (target if target.dim() == 2 else target.unsqueeze(0))[:, :, None, None]  # (members or 1, batch, 1, 1)
-        return torch.take_along_dim(costs, index, dim=-1).squeeze(-1)
+        if numbers.shape[1] == 1:  # a product with indicators, so that no (batch, leaves, classes) exists
+            costs = self.costs(numbers)[:, 0]
+            return (costs @ self.indicators(target, costs.dtype).transpose(-1, -2)).transpose(-1, -2)
+        # Picked where the batch is last, as it lies in memory: the gradient needs no turned copy of all numbers.
+        logs = F.log_softmax(numbers.movedim(1, -1), dim=-2)  # (members, leaves, classes, batch)
+        index = (target if target.dim() == 2 else target.unsqueeze(0))[:, None, None, :]  # (members or 1, 1, 1, batch)
+        return -torch.take_along_dim(logs, index, dim=-2).squeeze(-2).movedim(-1, 1)
 
     def costs(self, numbers: Tensor) -> Tensor:
         """Cross entropy of each class, were it the target: the shape of `numbers`."""

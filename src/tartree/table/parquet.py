@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import glob
-import os
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
 from os import PathLike
-from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Any, NamedTuple, NoReturn
 
-from tartree.table.schemas import check_plain, check_schemas, common_type, family
+from tartree.table.finding import Source, find, is_dataset
+from tartree.table.footers import Footers, stamp
+from tartree.table.schemas import agrees, check_plain, check_schemas, common_type, family
 
 #: Values that a table from files may have to be read into memory as a whole: rows times columns.
 IN_MEMORY_VALUES = 2**25
@@ -18,9 +17,6 @@ IN_MEMORY_VALUES = 2**25
 FEWEST_BLOCKS = 8
 #: Rows that are read at a time.
 PIECE_ROWS = 2**15
-
-ENDINGS = (".parquet", ".pq")
-Source: TypeAlias = "str | PathLike[str] | Sequence[str | PathLike[str]] | Any"  # or an Arrow dataset, or ParquetTable
 
 
 class Block(NamedTuple):
@@ -38,13 +34,14 @@ class ParquetTable:
 
     All files are opened and their columns compared before any row is read. Whole numbers and numbers with decimals
     are one type here, as are text and categories of text; any other difference is an error that names the file and the
-    column, and so is a missing column.
+    column, and so is a missing column. Columns that are left out need not agree.
 
     Parameters
     ----------
     source : path, pattern, folder, list of these, or pyarrow.dataset.Dataset
         A pattern has `*`, `?` or `[`. Of a folder, all files that end in .parquet or .pq are taken, those in folders
-        within too; folders such as `year=2024` are columns. Files are read in the order of their names.
+        within too. Folders such as `year=2024` right above a file are columns, unless the file has a column of that
+        name. Files are read in the order of their names. A dataset has the columns of its schema.
     columns : sequence of str, optional
         The columns to read, in this order; by default all.
     drop : sequence of str, default=()
@@ -58,6 +55,8 @@ class ParquetTable:
     files : list of str
     names : list of str
         The columns.
+    all_names : list of str
+        Those of any file, whether chosen or not.
     schema : pyarrow.Schema
         Their types, wide enough for all files.
     n_rows : int
@@ -81,12 +80,14 @@ class ParquetTable:
         drop: Sequence[str] = (),
         in_memory: bool | None = None,
     ) -> None:
-        self._filesystem: Any = None
-        found = self._find(source)
-        self.files = [path for path, _ in found]
-        self._constants = [constants for _, constants in found]  # of each file: columns that its folders' names say
+        found = find(source)
+        self._filesystem = found.filesystem
+        self._footers = Footers()
+        self.files = list(found.files)
+        self._constants = list(found.files.values())  # of each file: columns that its folders' names say
         self._in_memory = in_memory
-        self._schemas: list[tuple[str, Any]] = []  # each different one, with the first file that has it
+        # Each different one, with the first file that has it.
+        self._schemas: list[tuple[str, Any]] = [] if found.schema is None else [("the dataset's schema", found.schema)]
         groups: list[list[int]] = []
         for place, path in enumerate(self.files):
             with self._open(place) as file:
@@ -96,7 +97,8 @@ class ParquetTable:
                 groups.append([file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)])
         self.n_rows = sum(map(sum, groups))
         self.blocks = _blocks(groups, self.n_rows)
-        every = list(dict.fromkeys(name for _, schema in self._schemas for name in schema.names))
+        known = self._schemas if found.schema is None else self._schemas[:1]
+        self.all_names = every = list(dict.fromkeys(name for _, schema in known for name in schema.names))
         for name in drop:
             if name not in every:
                 raise ValueError(f"{self.label} has no column {name!r} to drop; its columns are {', '.join(every)}")
@@ -117,6 +119,10 @@ class ParquetTable:
         """Whether estimators read all rows into memory."""
         return self.n_rows * len(self.names) <= IN_MEMORY_VALUES if self._in_memory is None else self._in_memory
 
+    def common_names(self) -> list[str]:
+        """The columns that all files have, in types that go together."""
+        return [name for name in self.all_names if agrees(self._schemas, name)]
+
     def select(self, columns: Sequence[str]) -> ParquetTable:
         """The same table with other columns, which are checked."""
         other = ParquetTable.__new__(ParquetTable)
@@ -135,6 +141,9 @@ class ParquetTable:
         with self._open(block.file, texts=[name for name in stored if self._is_text(name)]) as file:
             if block.group >= file.num_row_groups or file.metadata.row_group(block.group).num_rows < end:
                 raise ValueError(f"{path} must stay as it is while it is read, however: it has fewer rows than before")
+            gone = [name for name in stored if name not in file.schema_arrow.names]
+            if gone:
+                raise ValueError(f"{path} must stay as it is while it is read, however: column {gone[0]!r} is gone")
             try:
                 pieces = file.iter_batches(piece_rows, [block.group], stored, use_threads=False)
                 for piece in pieces:
@@ -190,35 +199,26 @@ class ParquetTable:
         found = next((schema.field(name).type for _, schema in self._schemas if name in schema.names), None)
         return found is not None and family(found) == "text"
 
-    def _find(self, source: Source) -> list[tuple[str, dict[str, Any]]]:
-        """Names of the files, and what the names of their folders say."""
-        found: list[tuple[str, dict[str, Any]]] = []
-        if is_dataset(source):
-            self._filesystem = source.filesystem if hasattr(source, "filesystem") else None
-            found = _dataset_files(source)
-        else:
-            for one in [source] if isinstance(source, str | PathLike) else list(source):
-                found += _find_path(os.fspath(one))
-        files = list(dict(found).items())
-        if not files:
-            where = os.fspath(source) if isinstance(source, str | PathLike) else "the source"
-            raise FileNotFoundError(f"{where} must be or hold Parquet files, .parquet or .pq, however: there are none")
-        return files
-
     def _open(self, place: int, texts: Sequence[str] = ()) -> Any:
         import pyarrow as pa
         import pyarrow.parquet
 
         path = self.files[place]
         try:
+            now = stamp(path, self._filesystem)
+            footer = self._footers.get(path, now)
             # A small buffer a column, for many row groups are open at a time; text is read as codes, where it has them.
-            return pyarrow.parquet.ParquetFile(
+            file = pyarrow.parquet.ParquetFile(
                 path,
                 filesystem=self._filesystem,
+                metadata=footer,
                 read_dictionary=list(texts),
                 buffer_size=2**16,
                 pre_buffer=False,
             )
+            if footer is None:
+                self._footers.keep(path, now, file.metadata)
+            return file
         except FileNotFoundError:
             raise FileNotFoundError(2, "No such file or directory", path) from None
         except (OSError, pa.ArrowException) as error:
@@ -227,12 +227,12 @@ class ParquetTable:
             raise ValueError(f"{path} must be a Parquet file, however: {_said(error)}; write it again") from error
 
     def _with_constants(self, schema: Any, place: int) -> Any:
+        """The schema of a file with what its folders say, as far as it does not say it itself."""
         import pyarrow as pa
 
-        for name, value in self._constants[place].items():
-            if name not in schema.names:
-                schema = schema.append(pa.field(name, value.type))
-        return schema
+        own = {name: value for name, value in self._constants[place].items() if name not in schema.names}
+        self._constants[place] = own
+        return pa.schema([*schema, *(pa.field(name, value.type) for name, value in own.items())])
 
     def _chosen(self, piece: Any, names: list[str], file: int) -> Any:
         """The columns in their order, those that the folder names say among them."""
@@ -259,10 +259,6 @@ class ParquetTable:
         raise ValueError(f"{path}: row group {block.group} must be readable, however: {_said(error)}") from error
 
 
-def is_dataset(source: Any) -> bool:
-    return type(source).__module__.startswith("pyarrow._dataset")
-
-
 def is_parquet(X: Any) -> bool:
     """Whether a table is given by where its files are: as paths, an Arrow dataset or a `ParquetTable`."""
     if isinstance(X, str | PathLike | ParquetTable) or is_dataset(X):
@@ -275,56 +271,6 @@ def as_parquet(X: Any, columns: Sequence[str] | None = None) -> ParquetTable:
     if not isinstance(X, ParquetTable):
         return ParquetTable(X, columns=columns)
     return X if columns is None else X.select(columns)
-
-
-def _find_path(path: str) -> list[tuple[str, dict[str, Any]]]:
-    """The files that a path or pattern means, in the order of their names, and what the names of folders say."""
-    if os.path.isdir(path):
-        inside = [file for file in sorted(Path(path).rglob("*")) if _is_meant(file.relative_to(path))]
-        if any("=" in part for file in inside for part in file.relative_to(path).parts[:-1]):
-            return _partitions(path, [str(file) for file in inside])
-        return [(str(file), {}) for file in inside]
-    if os.path.exists(path):
-        return [(path, {})]
-    if glob.has_magic(path):
-        return [file for match in sorted(glob.glob(path, recursive=True)) for file in _find_path(match)]
-    raise FileNotFoundError(2, "No such file or directory", path)
-
-
-def _is_meant(path: Path) -> bool:
-    return path.suffix in ENDINGS and not any(part.startswith((".", "_")) for part in path.parts)
-
-
-def _partitions(folder: str, files: list[str]) -> list[tuple[str, dict[str, Any]]]:
-    """Files in folders such as `year=2024`, which are columns."""
-    import pyarrow.dataset
-    import pyarrow.fs
-
-    kinds = pyarrow.dataset.HivePartitioning.discover()
-    options = pyarrow.dataset.FileSystemFactoryOptions(folder, partitioning=kinds)
-    form = pyarrow.dataset.ParquetFileFormat()
-    factory = pyarrow.dataset.FileSystemDatasetFactory(pyarrow.fs.LocalFileSystem(), files, form, options)
-    return _dataset_files(factory.finish())
-
-
-def _dataset_files(dataset: Any) -> list[tuple[str, dict[str, Any]]]:
-    import pyarrow.dataset
-
-    if not isinstance(dataset, pyarrow.dataset.FileSystemDataset) or dataset.format.default_extname != "parquet":
-        raise ValueError(
-            f"a dataset must be one of Parquet files, however: {type(dataset).__name__}; "
-            "give a table in memory as it is, or write the dataset as Parquet"
-        )
-    if getattr(dataset, "_scan_options", None):
-        raise ValueError("a dataset must not be filtered, however: it has a filter; write what it leaves as Parquet")
-    found = []
-    for fragment in sorted(dataset.get_fragments(), key=lambda fragment: fragment.path):
-        keys = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
-        kinds = dataset.schema
-        found.append(
-            (fragment.path, {name: pyarrow.scalar(value, kinds.field(name).type) for name, value in keys.items()})
-        )
-    return found
 
 
 def _blocks(groups: list[list[int]], n_rows: int) -> list[Block]:

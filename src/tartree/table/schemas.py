@@ -70,6 +70,15 @@ def check_schemas(schemas: Sequence[tuple[str, Any]], columns: Sequence[str]) ->
                 )
 
 
+def agrees(schemas: Sequence[tuple[str, Any]], column: str) -> bool:
+    """Whether all have a column, in types of one family."""
+    try:
+        check_schemas(schemas, [column])
+    except ValueError:
+        return False
+    return True
+
+
 def check_plain(schemas: Sequence[tuple[str, Any]], columns: Sequence[str]) -> None:
     """Raise where a column holds lists or records."""
     import pyarrow as pa

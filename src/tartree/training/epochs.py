@@ -15,6 +15,7 @@ from tartree.ops import fused
 from tartree.training.adam import paces
 from tartree.training.captured import Captured, can_capture
 from tartree.training.recipe import Recipe
+from tartree.training.redundancy import independent_features
 from tartree.training.rows import Batch, OwnRows, Rows, TensorRows
 from tartree.training.step import Step
 from tartree.training.stream import StreamRows
@@ -59,12 +60,16 @@ def make_epochs(
     return EagerEpochs(tree, rows, recipe, generator)
 
 
+def _noise(recipe: Recipe, rows: Rows) -> float:
+    return recipe.noise(independent_features(rows), len(rows)) if recipe.jitter else 0.0
+
+
 class EagerEpochs:
     """Step by step, from any rows, on any device."""
 
     def __init__(self, tree: Tree, rows: Rows, recipe: Recipe, generator: torch.Generator) -> None:
         self.rows, self.recipe, self.generator = rows, recipe, generator
-        self.step = Step(tree, recipe, len(rows), recipe.n_batches(len(rows)))
+        self.step = Step(tree, recipe, _noise(recipe, rows), recipe.n_batches(len(rows)))
 
     def run(self, number: int) -> Tensor:
         total: Tensor | None = None
@@ -92,9 +97,10 @@ class StreamEpochs:
     def __init__(self, tree: Tree, rows: StreamRows, recipe: Recipe, team: Team) -> None:
         self.rows, self.recipe = rows, recipe
         self.n_batches = recipe.n_batches(len(rows))
+        # All features count, whatever they say: so many rows leave little noise anyway.
         noise = recipe.noise(rows.blocks.nothing().x.shape[1], len(rows))
         self.noise = noise if noise >= FAINT else 0.0
-        self.step = Step(tree, recipe, len(rows), self.n_batches, team=team)
+        self.step = Step(tree, recipe, self.noise, self.n_batches, team=team)
 
     def run(self, number: int) -> Tensor:
         total: Tensor | None = None
@@ -120,7 +126,7 @@ class CapturedEpochs:
         self.size = min(n_rows, -(-share // 8) * 8)
         self.n_batches = -(-n_rows // self.size)
         self.last = n_rows - (self.n_batches - 1) * self.size
-        self.step = Step(tree, recipe, n_rows, self.n_batches, captured=True)
+        self.step = Step(tree, recipe, _noise(recipe, rows), self.n_batches, captured=True)
         n_steps = recipe.epochs * self.n_batches
         self.order = torch.arange(n_rows, device=device)
         self._keys = torch.empty(n_rows, device=device)

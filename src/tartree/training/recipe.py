@@ -28,7 +28,8 @@ class Recipe:
     jitter : float
         Standard deviation of noise added to each encoded input in training, anew in every step; encoded inputs have a
         standard deviation of 1. It acts as a penalty on steep decisions and leaves. `noise` says how much less there is
-        with few features, each of which says more that no other does, and with many rows, which need no such help.
+        with few features, or with features that say the same, whose small differences noise would drown; and with many
+        rows, which need no such help.
     loss : {"expected", "mixture"}
         Eq. 4 of the paper, the mean cost of the leaves; or the negative log likelihood of their mixture.
     balance : float
@@ -91,8 +92,8 @@ class Recipe:
         """Steps of an epoch over so many rows."""
         return -(-n_rows // self.batch_size)
 
-    def noise(self, n_features: int, n_rows: int) -> float:
-        """Standard deviation of the noise for so many encoded features and rows."""
+    def noise(self, n_features: float, n_rows: int) -> float:
+        """Standard deviation of the noise for so many encoded features, of which none says what others do, and rows."""
         return self.jitter * min(1.0, n_features / 16) * min(1.0, 20 * n_features / max(n_rows, 1))
 
 

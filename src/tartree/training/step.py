@@ -26,8 +26,8 @@ class Step:
     ----------
     tree : Tree
     recipe : Recipe
-    n_rows : int
-        Of the whole table; regularisation depends on it.
+    noise : float
+        Standard deviation of the jitter.
     n_batches : int
         Steps of an epoch, over which the weight decay is shared out.
     captured : bool
@@ -40,13 +40,13 @@ class Step:
         self,
         tree: Tree,
         recipe: Recipe,
-        n_rows: int,
+        noise: float,
         n_batches: int,
         *,
         captured: bool = False,
         team: Team = ALONE,
     ) -> None:
-        self.tree, self.recipe, self.n_rows = tree, recipe, n_rows
+        self.tree, self.recipe, self.noise = tree, recipe, noise
         decision: list[Tensor] = list(tree.decision.parameters())
         leaf: list[Tensor] = list(tree.leaf.parameters())
         own = {id(p) for p in (*decision, *leaf)}
@@ -66,9 +66,9 @@ class Step:
         where the batch is.
         """
         x = batch.x
-        if noise := self.recipe.noise(x.shape[-1], self.n_rows):
+        if self.noise:
             device = x.device if generator is None else generator.device
-            x = x + noise * torch.randn(x.shape, generator=generator, device=device).to(x)
+            x = x + self.noise * torch.randn(x.shape, generator=generator, device=device).to(x)
         return self.learn(x, batch, pace)
 
     def learn(self, x: Tensor, batch: Batch, pace: float | Tensor) -> Tensor:

@@ -65,6 +65,8 @@ class StreamRows:
         Rows that are not learnt from; known after the first epoch.
     sample : Piece
         The sample of this worker's rows; known after the first epoch.
+    collected : bool
+        Whether there was an epoch.
     """
 
     def __init__(
@@ -82,7 +84,7 @@ class StreamRows:
         self.served = tuple(range(len(lanes.blocks)) if served is None else served)
         self.held_out = HeldOut(device)
         self.sample = blocks.nothing()
-        self._collected = False
+        self.collected = False
 
     def __len__(self) -> int:
         """Rows to learn from, those of other workers too."""
@@ -106,7 +108,7 @@ class StreamRows:
 
     def _batches(self, number: int, n_steps: int, noise: float) -> Iterator[Piece]:
         nothing = self.blocks.nothing()
-        collect = not self._collected
+        collect = not self.collected
         held_out, sample = Heap(nothing), Heap(nothing)
 
         def read(block: int) -> Iterator[Piece]:
@@ -133,7 +135,7 @@ class StreamRows:
                 rows.finish()  # held-out rows may come after the last that is learnt from
             self.held_out.fill(held_out.rows())
             self.sample = sample.rows()
-            self._collected = True
+            self.collected = True
 
     def _buffer_rows(self, nothing: Piece) -> int:
         """Rows of a lane's buffer: it depends on the table and on all lanes, not on those of this worker."""

@@ -1,0 +1,55 @@
+"""How many features say something of their own, and how much noise they get."""
+
+import pytest
+import torch
+
+from tartree import Structure
+from tartree.nn import Classes, Tree
+from tartree.training import OwnRows, Recipe, TensorRows
+from tartree.training.epochs import make_epochs
+from tartree.training.redundancy import independent_features, participation
+from tartree.training.rows import LazyRows
+
+
+def draw(n_rows, n_features):
+    return torch.randn(n_rows, n_features, generator=torch.Generator().manual_seed(0))
+
+
+def test_from_all_alike_to_none_alike():
+    x = draw(2000, 8)
+    assert participation(x) == pytest.approx(8, abs=0.1)
+    assert participation(x[:, :1].expand(-1, 8) * torch.arange(1, 9)) == pytest.approx(1, abs=0.01)
+    # Three copies of each of four features, and a constant, which says nothing.
+    assert participation(torch.cat([x[:, :4]] * 3 + [torch.ones(2000, 1)], dim=1)) == pytest.approx(4, abs=0.1)
+    assert participation(x.mean(1, keepdim=True) * 3 + x / 100) == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize("shape", [(12, 40), (40, 12)])
+def test_chance_correlations_of_few_rows_do_not_count(shape):
+    assert participation(draw(*shape)) > 0.7 * shape[1]
+
+
+def test_nothing_to_compare():
+    assert participation(draw(2, 5)) == 5
+    assert participation(draw(50, 1)) == 1
+    assert participation(torch.ones(9, 3)) == 0
+
+
+def test_all_kinds_of_rows():
+    x, y = draw(300, 6), torch.zeros(300, dtype=torch.int64)
+    rows = TensorRows(x, y)
+    alike = independent_features(rows)
+    assert independent_features(LazyRows(lambda index: x[index], y)) == pytest.approx(alike)
+    tables = OwnRows.gather(rows, [torch.arange(300), torch.arange(300)])
+    assert independent_features(tables) == pytest.approx(alike, rel=0.05)
+
+
+def test_alike_features_get_little_noise():
+    y = torch.zeros(100, dtype=torch.int64)
+    noises = []
+    for x in (draw(100, 20), draw(100, 1).expand(-1, 20) + draw(100, 20) / 1000):
+        tree = Tree.build(Structure(1), 20, Classes(2))
+        epochs = make_epochs(tree, TensorRows(x, y), Recipe(jitter=0.4), torch.Generator())
+        noises.append(epochs.step.noise)
+    assert noises[0] > 0.35
+    assert noises[1] < 0.03
