@@ -1,12 +1,14 @@
 """Scores of the models of the zoo: what docs/zoo.md says is measured here.
 
     python benchmarks/zoo.py                          all that needs no data beside scikit-learn's
-    python benchmarks/zoo.py --only warm              trees against warm starts from them, on the UCI sets
+    python benchmarks/zoo.py --only warm --groups small medium large --processes 4
+                                                      trees against warm starts from them, on the UCI sets
     python benchmarks/zoo.py --only sdt dndf --data DIR --device cuda
     python benchmarks/zoo.py --pictures --page        the picture and the page, from what has been measured
 
 DIR holds the folders mnist and fashion-mnist with the four files of each in idx format. Every part writes its own
-entry of docs/benchmarks/zoo.json, and leaves those of the others.
+entry of docs/benchmarks/zoo.json, and leaves those of the others. The part warm goes on where it stopped: what is done
+stands in zoo-warm.jsonl beside it.
 """
 
 from __future__ import annotations
@@ -45,8 +47,8 @@ def _threads(count: int) -> str:
     return f"{count} thread{'' if count == 1 else 's'} of a CPU"
 
 
-def versions(device: str) -> str:
-    where = torch.cuda.get_device_name() if device == "cuda" else _threads(torch.get_num_threads())
+def versions(device: str, threads: int | None = None) -> str:
+    where = torch.cuda.get_device_name() if device == "cuda" else _threads(threads or torch.get_num_threads())
     return (
         f"tartree {__version__}, torch {torch.__version__}, scikit-learn {sklearn.__version__}, "
         f"Python {platform.python_version()}, {where}"
@@ -87,47 +89,11 @@ def measure_sets(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def measure_warm(arguments: argparse.Namespace) -> dict[str, Any]:
     """Trees of scikit-learn, the same made soft, and trained on, on the official splits of the UCI sets."""
-    from tartree.datasets import load_uci, uci_index
+    import zoo_warm  # beside this file
 
-    rows = []
-    names = [name for name, one in uci_index().sets.items() if one.group in arguments.groups]
-    for name in names:
-        data = load_uci(name)
-        for split in range(arguments.splits):
-            train, test = data.splits[split]
-            X, y = data.X[train], data.y[train]
-            cart = DecisionTreeClassifier(random_state=split).fit(X, y)
-            start = time.perf_counter()
-            soft = zoo.soften(cart, X, y, random_state=split, device="cpu")
-            warm = zoo.warm_start(
-                cart, X, y, temperature=soft.temperature_, random_state=split, device=arguments.device
-            )
-            row = {"data": name, "group": data.group, "split": split, "seconds": time.perf_counter() - start}
-            for label, model in (("cart", cart), ("soft", soft), ("warm", warm)):
-                row[label] = mean([model.score(data.X[test], data.y[test])])
-            rows.append(row)
-            print({key: value if isinstance(value, str) else round(value, 4) for key, value in row.items()}, flush=True)
-    groups = {}
-    for group in arguments.groups:
-        own = [row for row in rows if row["group"] == group]
-        groups[group] = {
-            "sets": len({row["data"] for row in own}),
-            "splits": arguments.splits,
-            **{label: mean([row[label] for row in own]) for label in ("cart", "soft", "warm")},
-        }
-        print(group, groups[group])
-    per_set = [
-        {
-            "data": name,
-            **{label: mean([row[label] for row in rows if row["data"] == name]) for label in LABELS},
-            "notes": list(uci_index().sets[name].notes),
-        }
-        for name in names
-    ]
-    return {"groups": groups, "sets": per_set}
-
-
-LABELS = ("cart", "soft", "warm")
+    path = arguments.out.with_suffix(".json")
+    before = json.loads(path.read_text()).get("warm", {}) if path.exists() else {}
+    return zoo_warm.measure(arguments, before, versions(arguments.device, threads=1))
 
 
 def read_idx(path: Path) -> np.ndarray:
@@ -175,8 +141,9 @@ def measure_sdt(arguments: argparse.Namespace) -> dict[str, Any]:
 def measure_dndf(arguments: argparse.Namespace) -> dict[str, Any]:
     """The deep neural decision forest on Fashion-MNIST: five trees above one small network."""
     decision = Conv(shape=(1, 28, 28), channels=32, width=256, dropout=0.3, shift=2, flip=True)
-    model = zoo.make("dndf", decision=decision, epochs=arguments.epochs)
-    return {"data": "Fashion-MNIST", **measure_images(model, arguments.data / "fashion-mnist", arguments)}
+    settings = {"epochs": arguments.epochs or 30, "batch_size": 256}
+    model = zoo.make("dndf", decision=decision, **settings)
+    return {"data": "Fashion-MNIST", **settings, **measure_images(model, arguments.data / "fashion-mnist", arguments)}
 
 
 def measure_nrf(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -221,7 +188,10 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", choices=zoo.PRESETS, help="of the part sets; all by default")
     parser.add_argument("--sets", nargs="+", choices=SETS, help="of the part sets; all by default")
     parser.add_argument("--groups", nargs="+", default=["small"], choices=["large", "medium", "small"])
-    parser.add_argument("--splits", type=int, default=4, help="of the UCI sets, up to four")
+    parser.add_argument("--splits", type=int, default=4, choices=range(1, 5), help="of the UCI sets")
+    parser.add_argument("--processes", type=int, default=1, help="of the part warm, one thread each")
+    parser.add_argument("--limit-seconds", type=float, help="of the part warm; what was measured until then is kept")
+    parser.add_argument("--retry", action="store_true", help="of the part warm, what failed too")
     parser.add_argument("--pictures", action="store_true", help="draw docs/pictures/zoo.png")
     parser.add_argument("--page", action="store_true", help="write docs/zoo.md from what has been measured")
     parser.add_argument("--out", type=Path, default=ROOT / "docs/benchmarks/zoo", help="without its ending")
@@ -235,7 +205,8 @@ def main() -> None:
     for part in parts:
         found = PARTS[part](arguments)
         results = json.loads(path.read_text()) if path.exists() else {}
-        results[part] = {"versions": versions(arguments.device), **found}
+        # The part warm says of each of its groups what it was measured with.
+        results[part] = found if part == "warm" else {"versions": versions(arguments.device), **found}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(results, indent=2) + "\n")
         print(f"{part}: written to {path}", flush=True)

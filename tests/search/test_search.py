@@ -1,3 +1,4 @@
+import threading
 from itertools import pairwise
 
 import numpy as np
@@ -6,6 +7,7 @@ import polars
 import pyarrow as pa
 import pytest
 import torch
+from joblib import parallel_backend
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_diabetes, load_iris, make_classification
 from sklearn.model_selection import KFold, cross_val_score
@@ -50,6 +52,27 @@ def test_the_outcome_hangs_together(found, iris):
     assert len(found.explain(X[:2])) == 2
     assert found.classes_.tolist() == [0, 1, 2]
     assert found.n_features_in_ == 4
+
+
+def test_results_are_told_as_they_come(iris, monkeypatch):
+    """One group of a rung waits until another one was told of: nobody waits for the slowest."""
+    told, attempt = threading.Event(), engine.attempt_until
+    in_time = []
+
+    def slow_first(group, *others):
+        if group.number == 0 and not group.epochs:
+            in_time.append(told.wait(20))
+        return attempt(group, *others)
+
+    def tell(search):
+        if any(trial["score"] is not None for trial in search.trials_):
+            told.set()
+
+    monkeypatch.setattr(engine, "attempt_until", slow_first)
+    with parallel_backend("threading"):
+        search = StructureSearch(QUICK, SPACE, random_state=0, refit=False, n_jobs=2, callbacks=tell).fit(*iris)
+    assert in_time == [True]
+    assert {trial["state"] for trial in search.trials_} == {"complete", "dropped"}
 
 
 def test_the_front_rises_with_size(found):

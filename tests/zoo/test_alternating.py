@@ -41,6 +41,22 @@ def test_alternating_learns_and_leaves_the_parameters_alone():
     assert all(parameter.requires_grad for parameter in model.tree_.parameters())
 
 
+def test_the_learning_rate_falls_from_round_to_round(monkeypatch):
+    recipe, rates = Recipe(epochs=3, learning_rate=0.02), []
+    model = zoo.make("tree-1", recipe=recipe, depth=1, random_state=0)
+    fit = type(model).fit
+
+    def noted(self, *given):
+        if self.warm_start:
+            rates.append(self._recipe().learning_rate)
+        return fit(self, *given)
+
+    monkeypatch.setattr(type(model), "fit", noted)
+    zoo.fit_alternating(model, X, y, rounds=3)
+    assert rates == pytest.approx([recipe.rate(0), recipe.rate(1 / 3), recipe.rate(2 / 3)])
+    assert rates[2] < 0.3 * rates[0]
+
+
 @pytest.mark.parametrize("loss", ["expected", "mixture"])
 def test_leaves_that_need_no_gradient_stand_still(loss):
     model = zoo.make("tree-1", depth=2, recipe=Recipe(epochs=2, loss=loss), random_state=0).fit(X, y)

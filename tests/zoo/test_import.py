@@ -68,6 +68,11 @@ def shares():
     return X, (y - y.min()) / np.ptp(y)
 
 
+def both_signs():
+    X, y = diabetes()
+    return X, y - np.median(y)
+
+
 def two_targets():
     X, y = diabetes()
     return X, np.stack([y, -np.square(y)], axis=1)
@@ -150,7 +155,7 @@ CASES = {
     "lightgbm, zero is a gap": (zeros, lambda: lgb("LGBMRegressor", zero_as_missing=True)),
     "lightgbm, counts": (lambda: diabetes(gaps=True), lambda: lgb("LGBMRegressor", objective="poisson")),
     "lightgbm, sigmoid": (lambda: iris(gaps=True, binary=True), lambda: lgb("LGBMClassifier", sigmoid=3.0)),
-    "lightgbm, roots": (diabetes, lambda: lgb("LGBMRegressor", reg_sqrt=True)),
+    "lightgbm, roots": (both_signs, lambda: lgb("LGBMRegressor", reg_sqrt=True)),
     "lightgbm, shares": (shares, lambda: lgb("LGBMRegressor", objective="cross_entropy")),
     "lightgbm, rates": (shares, lambda: lgb("LGBMRegressor", objective="cross_entropy_lambda")),
     "lightgbm, classes by shares": (
@@ -504,12 +509,17 @@ def test_ties_are_those_of_the_source():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
-    sources = [xgb("XGBClassifier", learning_rate=rate, base_score=0.5) for rate in (1e-8, 1e-9)]
+    sources = [xgb("XGBClassifier", learning_rate=rate, base_score=0.5) for rate in (1e-7, 3e-8, 1e-8, 1e-9)]
     sources += [lgb("LGBMClassifier", learning_rate=rate, boost_from_average=False) for rate in (1e-16, 1e-18)]
     for source in sources:
         model = zoo.from_sklearn(source.fit(X, y))
         assert (model._raw(X) != 0).any()
         np.testing.assert_array_equal(model.predict(X), source.predict(X))
+    rng = np.random.default_rng(42)
+    X, four = rng.normal(size=(400, 4)).round(1), rng.integers(0, 4, 400)
+    for rate in (1e-7, 3e-8, 2e-8, 1e-8):  # probabilities of four classes differ in their last digits, or not at all
+        source = xgb("XGBClassifier", learning_rate=rate).fit(X, four)
+        np.testing.assert_array_equal(zoo.from_sklearn(source).predict(X), source.predict(X))
     even, both = np.zeros((10, 2)), np.tile([0, 1], 5)
     for source in (
         ensemble.GradientBoostingClassifier(n_estimators=2),  # it alone says the second class
@@ -528,6 +538,7 @@ def test_ties_are_those_of_the_source():
 @NEEDS["lightgbm"]
 def test_infinities_and_numbers_too_large():
     X, y = numbered(iris())
+    X = X - X.mean(axis=0)  # so that zero is not where a large negative number goes
     far = X.copy()
     far[0, 2], far[1, 2], far[2, 3], far[3, 3] = np.inf, -np.inf, 1e300, -1e39
     for source in (lgb("LGBMClassifier"), xgb("XGBClassifier"), ensemble.HistGradientBoostingClassifier(max_iter=3)):

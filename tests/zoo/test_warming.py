@@ -151,6 +151,29 @@ def test_smooth_data_want_a_warmer_tree_than_steps():
     assert cold < warm
 
 
+def test_costs_are_those_of_the_mixture_in_parts_too(monkeypatch):
+    cart = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[TRAIN], y[TRAIN])
+    first = zoo.soften(cart, X[TRAIN], y[TRAIN], temperature=1.0, device="cpu")
+    target, weight = warming.target_of(first, y[~TRAIN]), np.random.default_rng(0).random((~TRAIN).sum())
+    whole = warming._costs(first, X[~TRAIN], target, weight)
+    monkeypatch.setattr(warming, "COST_SIZE", 7 * 2 * cart.get_n_leaves())  # seven rows at a time
+    np.testing.assert_allclose(warming._costs(first, X[~TRAIN], target, weight), whole, rtol=1e-5)
+    for temperature, cost in zip(TEMPERATURES, whole, strict=True):
+        soft = zoo.soften(cart, X[TRAIN], y[TRAIN], temperature=temperature, device="cpu")
+        said = soft.predict_proba(X[~TRAIN])[np.arange(len(weight)), y[~TRAIN]]
+        assert cost == pytest.approx(-(weight * np.log(said)).sum(), rel=1e-3)
+
+
+def test_large_tables_get_fewer_epochs(monkeypatch):
+    assert [warming._epochs(n_batches) for n_batches in (1, 10, 11, 50, 5000)] == [100, 100, 90, 20, 1]
+    monkeypatch.setattr(warming, "STEPS", 7)
+    cart = DecisionTreeClassifier(max_depth=1).fit(X, y)
+    by_default = zoo.warm_start(cart, X, y, temperature=0.1, batch_size=200)  # three batches
+    assert len(by_default.history_.epochs) == 2
+    assert len(zoo.warm_start(cart, X, y, temperature=0.1, epochs=9).history_.epochs) == 9
+    assert len(zoo.warm_start(cart, X, y, temperature=0.1, recipe=Recipe(epochs=8)).history_.epochs) == 8
+
+
 def test_sparse_tables():
     table = sparse.csr_matrix(np.where(np.median(X, axis=0) < X, X, 0.0))
     cart = DecisionTreeClassifier(max_depth=2, random_state=0).fit(table, y)

@@ -127,12 +127,12 @@ class Engine:
             end = time.time() + self.deadline - time.perf_counter()  # on a clock that other processes have too
             known = any(trial.is_scored for part in self.trials for trial in part)
             ends = [end if known or place else math.inf for place in range(len(jobs))]
-            for outcome in Parallel(n_jobs=self.n_jobs)(
+            for outcome in self._parallel()(
                 delayed(attempt_until)(group, self.problem, until, own)
                 for (group, until), own in zip(jobs, ends, strict=True)
             ):
                 went_on += self._note_all(outcome, mine)
-            return went_on
+            return sorted(went_on, key=lambda group: group.number)
         for group, until in jobs:
             # However short the time: something has to be found out.
             known = any(trial.is_scored for part in self.trials for trial in part)
@@ -142,6 +142,13 @@ class Engine:
             left = self.deadline - time.perf_counter() if known else math.inf
             went_on += self._note_all(attempt(group, self.problem, until, left), mine)
         return went_on
+
+    def _parallel(self) -> Parallel:
+        """Results as they come, where the backend can do that; else when all of a rung are there."""
+        try:
+            return Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")
+        except ValueError:
+            return Parallel(n_jobs=self.n_jobs)
 
     def _note_all(self, outcome: list[Attempt], mine: list[dict[int, Trial]]) -> list[Group]:
         groups = []

@@ -181,13 +181,29 @@ def _two(p: Floats) -> Floats:
     return np.concatenate([1 - p, p], axis=1)
 
 
+def _single_exp(raw: Floats) -> Floats:
+    """Rounded once, as in C; NumPy's own exponential in single precision may be off by more than its last digit."""
+    power: Floats = np.exp(raw.astype(np.float64)).astype(raw.dtype)
+    return power
+
+
 def _expit(raw: Floats) -> Floats:
     """The logistic function; in single precision by the formula of XGBoost, so that ties are its own."""
     if raw.dtype != np.float32:
         linked: Floats = expit(raw)
         return linked
     one = np.float32(1)
-    single: Floats = (one / (np.exp(np.minimum(-raw, np.float32(88.7))) + one)).astype(raw.dtype)
+    single: Floats = (one / (_single_exp(np.minimum(-raw, np.float32(88.7))) + one)).astype(raw.dtype)
+    return single
+
+
+def _softmax(raw: Floats) -> Floats:
+    """Over the outputs; in single precision as XGBoost does it, with a sum in double precision."""
+    if raw.dtype != np.float32:
+        linked: Floats = softmax(raw, axis=1)
+        return linked
+    power = _single_exp(raw - raw.max(axis=1, keepdims=True))
+    single: Floats = power / power.sum(axis=1, keepdims=True, dtype=np.float64).astype(raw.dtype)
     return single
 
 
@@ -200,7 +216,7 @@ LINKS: dict[str, Callable[[Floats], Floats]] = {
     "log1p exp": lambda raw: np.log1p(np.exp(raw)),
     "two classes": lambda raw: _two(_expit(raw)),
     "two classes by rate": lambda raw: _two(np.log1p(np.exp(raw))),
-    "softmax": lambda raw: softmax(raw, axis=1),
+    "softmax": _softmax,
     "one against all": _expit,  # which do not sum to 1
 }
 

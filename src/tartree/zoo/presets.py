@@ -98,7 +98,7 @@ PRESETS = {
         leaf="constant",
     ),
     "dndf": Preset(
-        "a forest above one convolutional network: thousands of images; small tables need more epochs",
+        "a forest above one convolutional network: thousands of images",
         "Kontschieder et al. 2015",
         {
             "depth": 5,
@@ -106,10 +106,10 @@ PRESETS = {
             "selection": "multi",
             "members": 5,
             "decision": Conv(),
-            "numeric": "plain",
+            "numeric": "plain",  # pixels as they are
             "recipe": Recipe(
-                epochs=30,
-                batch_size=256,
+                epochs=60,
+                batch_size=128,  # so that a small table has some steps, too
                 learning_rate=0.002,
                 decision_decay=0.3,
                 leaf_decay=0.0,

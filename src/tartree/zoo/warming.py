@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import column_or_1d
 
-from tartree import losses
 from tartree.estimators import TartClassifier, TartRegressor
 from tartree.estimators.base import TREE_SETTINGS
 from tartree.estimators.rows import check_equal_rows, number_of_rows
@@ -29,6 +29,8 @@ TEMPERATURES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 GAP_LOGIT = 3.0  # how surely a gap goes the way that the tree learnt
 PRIOR = 1.0  # rows that a leaf has of the whole table's distribution, beside its own
 RECIPE = Recipe(epochs=100, learning_rate=0.01, decision_decay=1.0, leaf_decay=0.1)
+STEPS = 1000  # of a training by default: a large table, whose tree has many leaves, gets fewer epochs
+COST_SIZE = 2**24  # numbers of leaves at a time, when temperatures are compared
 Model = TartClassifier | TartRegressor
 
 
@@ -39,7 +41,7 @@ def warm_start(
     *,
     temperature: float | None = None,
     sample_weight: ArrayLike | None = None,
-    recipe: Recipe = RECIPE,
+    recipe: Recipe | None = None,
     random_state: Any = None,
     **parameters: Any,
 ) -> Model:
@@ -57,7 +59,7 @@ def warm_start(
     sample_weight : array of shape (rows,), optional
         Weights of rows, in the leaves at the start and in training; give those that the tree was fitted with.
     recipe : Recipe, optional
-        How it is trained.
+        How it is trained. By default 100 epochs, fewer where those would be more than 1,000 steps: above 10,000 rows.
     random_state : int, RandomState or None
     **parameters
         Of `TartClassifier` or `TartRegressor`, such as ``selection`` or ``device``; those of the structure come from
@@ -97,7 +99,9 @@ def warm_start(
     model.early_stopping = stopping is True
     rng = check_random_state(random_state)
     device = model._device()
-    model.recipe = recipe
+    model.recipe = RECIPE if recipe is None else recipe
+    if recipe is None and model.epochs is None:
+        model.recipe = replace(RECIPE, epochs=_epochs(model._recipe().n_batches(number_of_rows(X))))
     strata = target.numpy() if isinstance(model, TartClassifier) else None
     fraction = model._recipe().validation_fraction
     rows, validation = model._rows(X, target, weight, strata, device, rng, fraction)
@@ -113,6 +117,11 @@ def warm_start(
     )
     model.tree_.eval()
     return model
+
+
+def _epochs(n_batches: int) -> int:
+    """How often to go through so many batches, by default."""
+    return max(1, min(RECIPE.epochs, STEPS // n_batches))
 
 
 def soften(
@@ -159,9 +168,9 @@ def _softened(
     estimator = TartClassifier if isinstance(imported, ImportedClassifier) else TartRegressor
     if estimator is TartClassifier and getattr(source, "class_weight", None) is not None:
         parameters = {"class_weight": source.class_weight, **parameters}
-    if temperature is None:
-        temperature = _fitted_temperature(source, X, y, sample_weight, parameters.get("class_weight"))
     model = estimator(random_state=random_state, **parameters)
+    if temperature is None:
+        temperature = _fitted_temperature(source, X, y, sample_weight, parameters.get("class_weight"), model.device)
     structure, decisions, leaves = imported.splits_[0].layout()
     # What `fit` learns of a table and its target before it trains, with a single leaf; then the tree itself.
     model.depth, depth = 0, model.depth
@@ -269,7 +278,9 @@ def _soft_splits(
     return weight, bias
 
 
-def _fitted_temperature(source: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: Any) -> float:
+def _fitted_temperature(
+    source: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: Any, device: Any
+) -> float:
     """The temperature of the best likelihood in folds that are always the same, of trees grown as the source was."""
     if isinstance(source, ImportedModel):
         raise ValueError("a temperature must be given for an imported tree, which cannot be grown again, however: None")
@@ -285,7 +296,7 @@ def _fitted_temperature(source: Any, X: Any, y: ArrayLike, sample_weight: ArrayL
     rare = classes and np.unique(labels, return_counts=True)[1].min() < n_folds
     folds = (StratifiedKFold if classes and not rare else KFold)(n_folds, shuffle=True, random_state=0)
     counted = weights * compute_sample_weight(class_weight, labels) if classes else weights
-    settings = {"class_weight": class_weight} if classes else {}
+    settings = {"device": device, **({"class_weight": class_weight} if classes else {})}
     cost = np.zeros(len(TEMPERATURES))
     for kept, held in folds.split(np.zeros(n_rows), labels):
         own = kept[counted[kept] > 0]
@@ -293,32 +304,36 @@ def _fitted_temperature(source: Any, X: Any, y: ArrayLike, sample_weight: ArrayL
             continue
         inner = None if sample_weight is None else weights[own]
         grown = clone(source).fit(_take(X, own), labels[own], sample_weight=inner)
-        first = soften(
-            grown, _take(X, own), labels[own], temperature=1.0, sample_weight=inner, device="cpu", **settings
-        )
+        first = soften(grown, _take(X, own), labels[own], temperature=1.0, sample_weight=inner, **settings)
         known = counted[held] > 0
         if isinstance(first, TartClassifier):
             known &= np.isin(labels[held], first.classes_)
         if not known.any():
             continue
         test = held[known]
-        cost += _costs(first, _take(X, test), target_of(first, labels[test]), counted[test]) * counted[test].sum()
+        cost += _costs(first, _take(X, test), target_of(first, labels[test]), counted[test])
     return TEMPERATURES[int(np.argmin(cost))]
 
 
 @torch.no_grad()
 def _costs(model: Model, X: Any, target: torch.Tensor, weight: Floats) -> Floats:
-    """Negative log likelihood of other rows at each temperature; the model has temperature 1."""
+    """Negative log likelihood of other rows at each temperature, summed by weight; the model has temperature 1."""
     tree: Tree = model.tree_
+    device = model._device()
     x = model._encoded(X)
-    logits, numbers = tree.decision(x), tree.leaf(x)
-    own = torch.from_numpy(weight / weight.mean()).float()
-    return np.array(
-        [
-            float(losses.mixture(tree.checked(logits / temperature, numbers), target, tree.output, own)[0])
-            for temperature in TEMPERATURES
-        ]
-    )
+    total = np.zeros(len(TEMPERATURES))
+    each = max(1, COST_SIZE // (tree.structure.n_leaves * tree.output.n_numbers))  # a large tree has large products
+    for start in range(0, len(x), each):
+        rows = slice(start, start + each)
+        inputs, goal = x[rows].to(device), target[rows].to(device)
+        logits, cost = tree.decision(inputs), tree.output.cost(tree.leaf(inputs), goal)  # costs: (1, rows, leaves)
+        share = torch.from_numpy(weight[rows]).to(logits)
+        for place, temperature in enumerate(TEMPERATURES):
+            # As `losses.mixture`; the costs of the leaves are the same at every temperature.
+            arrival = tree.branching(logits / temperature)
+            joint = arrival.clamp_min(torch.finfo(arrival.dtype).tiny).log() - cost
+            total[place] -= float((joint.logsumexp(-1) * share).sum())
+    return total
 
 
 def _take(X: Any, rows: NDArray[np.intp]) -> Any:

@@ -1,0 +1,73 @@
+"""Warm starts on the UCI sets: a stopped run goes on, what was measured before stays, and gaps are said."""
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tartree.datasets import fetch_uci, uci_index
+from tests.benchmarks.test_uci import blobs
+from tests.datasets.conftest import make_tar
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import zoo_page
+import zoo_warm
+
+
+@pytest.fixture
+def arguments(tmp_path, monkeypatch):
+    monkeypatch.setenv("TARTREE_DATA", str(tmp_path / "data"))
+    fetch_uci(make_tar(tmp_path / "sets.tar", {**blobs("one", 60, 0), **blobs("two", 80, 1)}))
+    settings = {"groups": ["small"], "splits": 2, "device": "cpu", "processes": 1, "limit_seconds": None}
+    threads = torch.get_num_threads()
+    yield Namespace(**settings, retry=False, out=tmp_path / "zoo")
+    torch.set_num_threads(threads)
+
+
+def test_a_stopped_run_goes_on(arguments, monkeypatch):
+    done = []
+
+    def counted(job, device, versions, measure_split=zoo_warm.measure_split):
+        done.append(job)
+        if len(done) == 2:
+            raise zoo_warm.TimeIsUp
+        return measure_split(job, device, versions)
+
+    monkeypatch.setattr(zoo_warm, "measure_split", counted)
+    arguments.limit_seconds = 600
+    first = zoo_warm.measure(arguments, {}, "v1")
+    assert first == {"groups": {}, "sets": []}  # a set counts when all of its splits are there
+    found = zoo_warm.measure(arguments, first, "v2")
+    assert sorted(done) == [("one", 0), ("one", 1), ("two", 0), ("two", 1), ("two", 1)]  # the largest set first
+    assert done[0] == ("two", 0)
+    group = found["groups"]["small"]
+    assert (group["sets"], group["of"], group["splits"], group["versions"]) == (2, 2, 2, "v1; v2")
+    assert 0.5 < group["cart"] <= 1
+    assert zoo_warm.measure(arguments, found, "v3") == found
+    assert len(done) == 5
+
+
+def test_entries_of_before_stay_and_what_is_missing_is_said(arguments):
+    scores = {"cart": 0.5, "soft": 0.6, "warm": 0.7}
+    entry = {"data": "two", "group": "small", "splits": 4, "versions": "v0", **scores, "notes": []}
+    results = zoo_warm.Results(arguments.out.with_name("zoo-warm.jsonl"))
+    found = zoo_warm.summary(results, uci_index().sets, {"sets": [entry]}, 4)
+    assert found["sets"] == [entry]
+    assert found["groups"]["small"] == {"sets": 1, "of": 2, "splits": 4, **scores, "versions": "v0"}
+    assert "| 1 of 2 small | 4 | 50.00 % | 60.00 % | 70.00 % |" in zoo_page.warm({"warm": found})
+    measured = zoo_warm.measure(arguments, found, "v1")["sets"]  # over two splits
+    assert [(one["data"], one["splits"]) for one in measured] == [("one", 2), ("two", 4)]
+
+
+def test_a_failure_is_written_and_tried_again_when_asked(arguments, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(zoo_warm.zoo, "soften", lambda *given, **settings: int("no"))
+        assert zoo_warm.measure(arguments, {}, "v1")["sets"] == []
+    lines = zoo_warm.Results(arguments.out.with_name("zoo-warm.jsonl")).read().values()
+    assert {line["failure"][:10] for line in lines} == {"ValueError"}
+    assert zoo_warm.measure(arguments, {}, "v1")["sets"] == []
+    arguments.retry = True
+    assert len(zoo_warm.measure(arguments, {}, "v1")["sets"]) == 2
