@@ -58,8 +58,9 @@ class EstimatorModel:
     parameters: tuple[tuple[str, Any], ...]
     published: Means = NOTHING
 
-    def make(self, seed: int, device: str) -> TartClassifier:
-        return TartClassifier(**dict(self.parameters), random_state=seed, device=device)
+    def make(self, seed: int, device: str, precision: Any = "single") -> TartClassifier:
+        model = TartClassifier(**dict(self.parameters), random_state=seed, device=device)
+        return model.set_params(recipe=replace(model._recipe(), precision=precision))
 
 
 def _mlps() -> list[TreeModel]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,12 +40,14 @@ def write_report(results: Results, out: Path) -> Path:
         *(_paper_table(scores, title, names) for title, names in TABLES),
         _remarks(),
         _without_one(scores),
+        _other_seeds(scores, out),
         _others(scores),
         _our_table(scores),
         *(_ranks(scores, group, out) for group in ("all", "small")),
         _wins(scores),
         _short(scores),
         _time(scores),
+        _commands(out),
         _odd(scores),
         _failed(scores),
     ]
@@ -138,6 +141,26 @@ def _without_one(scores: Scores) -> str:
 classes, that would make both means agree.
 
 {_table(["model", "difference", "MiniBooNE"], rows)}"""
+
+
+def _other_seeds(scores: Scores, out: Path) -> str:
+    """What other seeds give, where a group differs: how much of a difference is chance."""
+    others = [Scores.read(Results(path)) for path in sorted(out.glob("seed-*.jsonl"))]
+    rows = []
+    for name, model in KNOWN.items():
+        for group, published in zip(GROUPS, model.published, strict=True):
+            means = [mean.value for one in (scores, *others) if (mean := one.mean(name, group)) is not None]
+            if published is None or len(means) < 2 or abs(means[0] - published) <= CLOSE:
+                continue
+            said = ", ".join(f"{value:.1f}" for value in means)
+            rows.append(
+                [_label(name, whole=True), group, f"{published:.1f}", said, f"{np.mean(means) - published:+.2f}"]
+            )
+    if not rows:
+        return ""
+    return f"""The same with other seeds, for weights, dropout and the order of rows.
+
+{_table(["model", "group", "published", "ours, seed by seed", "difference of their mean"], rows)}"""
 
 
 def _others(scores: Scores) -> str:
@@ -249,7 +272,35 @@ add up to more than the time that passed. All 24 structures of Tables 7 to 9: {t
 
 {_table(["model", *GROUPS, "all", "where"], rows)}
 
+Precision of products on a GPU: {_precisions(scores)}.
+
 Computed with: {"; ".join(versions)}."""
+
+
+def _precisions(scores: Scores) -> str:
+    """Which models were trained with which precision, group by group."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for line in scores.lines.values():
+        if line["machine"]["device"] != "CPU":
+            found.setdefault(line["precision"], {}).setdefault(line["group"], set()).add(line["model"])
+    parts = []
+    for precision, groups in sorted(found.items(), reverse=True):
+        own = ", ".join(f"{len(groups[group])} models on {group} sets" for group in GROUPS if group in groups)
+        parts.append(f"{precision} for {own}")
+    return "; ".join(parts) or "none was used"
+
+
+def _commands(out: Path) -> str:
+    """How long whole commands took."""
+    path = out / "times.jsonl"
+    if not path.exists():
+        return ""
+    rows = []
+    for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        cells = [line["sets"], line["trainings"], f"{line['seconds']:.1f}", line["processes"], line["precision"]]
+        rows.append([" ".join(line["models"]), *map(str, cells), line["machine"]["device"]])
+    head = ["models", "sets", "trainings", "seconds", "processes", "precision", "where"]
+    return f"## Time of whole commands\n\nFrom the start of the program to its end.\n\n{_table(head, rows)}"
 
 
 def _machine(record: dict[str, str]) -> str:

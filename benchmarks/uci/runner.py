@@ -39,6 +39,7 @@ class Settings:
     limit_seconds: float = float("inf")
     processes: int = 1  # of this machine, or for each GPU of a cluster
     cluster: str | None = None  # its address
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,7 @@ def do(job: Job, settings: Settings) -> list[Line]:
         "warnings": sorted({one.category.__name__ for one in caught}),
         "precision": settings.precision,
         "epochs": settings.epochs,
+        "seed": settings.seed,
         "processes": settings.processes,
         "machine": machine(device),
     }
@@ -167,17 +169,17 @@ def _scores(job: Job, data: StudySet, settings: Settings, device: torch.device) 
     if isinstance(first, TreeModel):
         recipe = replace(first.recipe, precision=settings.precision, epochs=settings.epochs or first.recipe.epochs)
         trees = [one for one in job.models if isinstance(one, TreeModel)]
-        found = run_tree(first, data.to(device), {one.selection for one in trees}, recipe)
+        found = run_tree(first, data.to(device), {one.selection for one in trees}, recipe, settings.seed)
         return {one.name: found[one.selection] for one in trees}
     X, y = data.x.numpy(), data.y.numpy()
     accuracies = []
     for number, (train, test) in enumerate(zip(data.train, data.test, strict=True)):
         if isinstance(first, EstimatorModel):
-            model: Any = first.make(number, settings.device)
+            model: Any = first.make(number + data.runs * settings.seed, settings.device, settings.precision)
             if settings.epochs:
                 model.set_params(epochs=settings.epochs)
         else:
-            model = first.make(number, settings.threads)
+            model = first.make(number + data.runs * settings.seed, settings.threads)
         present, codes = np.unique(y[train.numpy()], return_inverse=True)  # some packages want 0, 1, ... without gaps
         model.fit(X[train.numpy()], codes)
         if isinstance(first, EstimatorModel) and model.history_.interrupted:

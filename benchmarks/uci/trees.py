@@ -21,15 +21,15 @@ CHUNK = {"cpu": 2**24, "cuda": 2**29}
 
 
 def run_tree(
-    model: TreeModel, data: StudySet, selections: Iterable[Selection], recipe: Recipe
+    model: TreeModel, data: StudySet, selections: Iterable[Selection], recipe: Recipe, seed: int = 0
 ) -> dict[Selection, list[float]]:
     """Accuracy of each run, for each of some selections, from one training. `data` says on which device."""
-    tree = build(model, data)
-    fit(tree, model, data, recipe)
+    tree = build(model, data, seed)
+    fit(tree, model, data, recipe, seed)
     return score(tree, model, data, selections)
 
 
-def build(model: TreeModel, data: StudySet) -> Tree:
+def build(model: TreeModel, data: StudySet, seed: int = 0) -> Tree:
     """An untrained tree, with all members of one run beside each other."""
     tree = Tree.build(
         model.structure,
@@ -41,14 +41,14 @@ def build(model: TreeModel, data: StudySet) -> Tree:
         dropout=model.dropout,
         members=data.runs * model.members,
     )
-    draw(tree, model)
+    draw(tree, model, seed)
     return tree.to(data.x.device)
 
 
-def draw(tree: Tree, model: TreeModel) -> None:
-    """New weights: a member's seed is its number, whatever stands beside it."""
+def draw(tree: Tree, model: TreeModel, seed: int = 0) -> None:
+    """New weights: a member's own seed is its number, whatever stands beside it."""
     members = next(tree.parameters()).shape[0]
-    generators = [torch.Generator().manual_seed(member) for member in range(members)]
+    generators = [torch.Generator().manual_seed(member + members * seed) for member in range(members)]
     tree.reset_parameters(generators)
     if model.start == "he":
         draw_as_he(tree, generators)
@@ -66,21 +66,21 @@ def draw_as_he(tree: Tree, generators: list[torch.Generator]) -> None:
                 bias.zero_()
 
 
-def fit(tree: Tree, model: TreeModel, data: StudySet, recipe: Recipe) -> None:
+def fit(tree: Tree, model: TreeModel, data: StudySet, recipe: Recipe, seed: int = 0) -> None:
     """Train all members, with early stopping as the estimator would do it."""
     n_rows = round(sum(map(len, data.train)) / data.runs)
     stopping = model.early_stopping
     if stopping == "auto":
         stopping = False if n_rows < EARLY_STOPPING_ROWS else "refit" if n_rows < REFIT_ROWS else True
     if not stopping:
-        learn(tree, model, data, recipe, data.train)
+        learn(tree, model, data, recipe, data.train, seed=seed)
         return
     kept, held = zip(*(_hold_out(data, run, recipe) for run in range(data.runs)), strict=True)
     validation = gather(data, held, model.members)
-    history = learn(tree, model, data, recipe, kept, validation=validation)
+    history = learn(tree, model, data, recipe, kept, validation=validation, seed=seed)
     if stopping == "refit":
-        draw(tree, model)
-        learn(tree, model, data, recipe, data.train, keep_epoch=history.best_epoch)
+        draw(tree, model, seed)
+        learn(tree, model, data, recipe, data.train, keep_epoch=history.best_epoch, seed=seed)
 
 
 def _hold_out(data: StudySet, run: int, recipe: Recipe) -> tuple[Tensor, Tensor]:
@@ -99,12 +99,13 @@ def learn(
     *,
     validation: TensorRows | OwnRows | None = None,
     keep_epoch: np.ndarray | None = None,
+    seed: int = 0,
 ) -> History:
     history = train(
         tree,
         gather(data, train_rows, model.members),
         recipe,
-        generator=torch.Generator().manual_seed(0),
+        generator=torch.Generator().manual_seed(seed),
         validation=validation,
         keep_epoch=keep_epoch,
         selection=model.selection,

@@ -241,6 +241,26 @@ def test_the_page_has_means_of_whole_groups_only(cache):
     assert table[1] == "iris,small,40,3,2,65.00,,60.00,50.00,60.00"
 
 
+def test_other_seeds_and_times_of_commands(cache):
+    out = cache / "out"
+    Results(out / "results.jsonl").append(
+        accuracies("D6-L1-multi", iris=[0.5] * 4, wine=[0.9] * 4, **{"monks-1": [1.0] * 4})
+    )
+    arguments = ["--models", "A", "--epochs", "1", "--out", str(out)]
+    for seed in ("1", "2"):
+        assert command.main([*arguments, "--seed", seed]) == 0
+        path = out / f"seed-{seed}.jsonl"
+        path.write_text(path.read_text().replace('"epochs": 1', '"epochs": null'))  # as if trained to the end
+    one, two = (Results(out / f"seed-{seed}.jsonl").read() for seed in "12")
+    assert any(one[pair]["accuracy"] != two[pair]["accuracy"] for pair in one)
+    assert {line["seed"] for line in two.values()} == {2}
+    assert command.main(["--report", "--out", str(out)]) == 0
+    page = (cache / "out.md").read_text()
+    means = [100 * np.mean([line["accuracy"] for line in found.values()]) for found in (one, two)]
+    assert f"| TART-A (linear leaves, multi, D 6) | small | 77.0 | 80.0, {means[0]:.1f}, {means[1]:.1f} |" in page
+    assert page.count("| A | 3 | 3 |") == 2  # commands, with sets and trainings
+
+
 def test_ranks_differ_where_they_should():
     better = np.array([[3.0] * 30, [2.0] * 30, [2.0] * 30])
     found = ranks.rank(["a", "b", "c"], better)
