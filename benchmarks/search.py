@@ -1,7 +1,7 @@
 """Structure search: over the UCI sets with their official splits, and how fast it is.
 
 python benchmarks/search.py --groups small medium large [--device cuda] [--processes 4]   # goes on where it stopped
-python benchmarks/search.py --report                                                      # pages from the results
+python benchmarks/search.py --report                                                      # docs/choosing-a-tree.md
 python benchmarks/search.py --speed                                                       # docs/benchmarks/search.json
 
 The study searches inside the training part of each of the four runs of a set: four runs x four folds x candidates of
@@ -16,7 +16,7 @@ import json
 import math
 import platform
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -28,7 +28,6 @@ import numpy as np
 import sklearn
 import torch
 from sklearn.datasets import make_classification
-from uci.models import ALIASES
 from uci.processes import call_in_processes
 from uci.results import Line, Results, machine
 from uci.sets import StudySet, list_sets, load_set, summaries
@@ -45,8 +44,6 @@ from tartree.search.trials import Trial, ranked, who_goes_on
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs/benchmarks/search/results.jsonl"
 SPEED = ROOT / "docs/benchmarks/search.json"
-PAGE = ROOT / "docs/choosing-a-tree.md"
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 RULES = ("best", "1se")
 TABLE = ("standard", "None")
 
@@ -198,99 +195,6 @@ def _brief(line: Line) -> str:
     return f"{100 * np.mean(line['accuracy']):.1f} with {np.mean(line['leaves']):.1f} leaves"
 
 
-# The report
-
-
-def write_report(results: Results, fixed: Results) -> None:
-    """Put tables of the study into the page, between its marks."""
-    lines, others = results.read(), fixed.read()
-    sets = [name for model, name in lines if model == "search-best" and not lines[model, name]["failure"]]
-    sets = [name for name in sets if all((model, name) in others for model in ALIASES.values())]
-    if not sets:
-        raise SystemExit("there is no set with both a search and the three models of the paper")
-    text = "\n".join(
-        [*_means_table(sets, lines, others), "", *_choice_table(sets, lines), "", *_cost_table(sets, lines)]
-    )
-    page = PAGE.read_text(encoding="utf-8")
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
-    print(text)
-
-
-def _groups(sets: list[str], lines: dict[tuple[str, str], Line]) -> dict[str, list[str]]:
-    found = defaultdict(list)
-    for name in sets:
-        found[lines["search-best", name]["group"]].append(name)
-    return {group: found[group] for group in ("large", "medium", "small") if found[group]}
-
-
-def _means_table(sets: list[str], lines: dict[Any, Line], others: dict[Any, Line]) -> Iterator[str]:
-    """Mean accuracy by group, of the rules and of the paper's three models."""
-    groups = _groups(sets, lines)
-    yield "| model | " + " | ".join(f"{group}, {len(own)} sets" for group, own in groups.items()) + " |"
-    yield "|---" * (len(groups) + 1) + "|"
-    rows = {f"TART-{letter}": {name: others[model, name] for name in sets} for letter, model in ALIASES.items()}
-    rows |= {f'`rule="{rule}"`': {name: lines[f"search-{rule}", name] for name in sets} for rule in RULES}
-    for label, own in rows.items():
-        cells = []
-        for names in groups.values():
-            cell = f"{100 * np.mean([np.mean(own[name]['accuracy']) for name in names]):.2f}"
-            if "leaves" in own[names[0]]:
-                cell += f" ({np.mean([np.mean(own[name]['leaves']) for name in names]):.1f} leaves)"
-            cells.append(cell)
-        yield f"| {label} | " + " | ".join(cells) + " |"
-
-
-def _choice_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
-    """What was chosen, by how many rows, features and classes there are."""
-    kinds = {
-        "up to 300 rows": lambda line: line["rows"] <= 300,
-        "300 to 3,000 rows": lambda line: 300 < line["rows"] <= 3000,
-        "more than 3,000 rows": lambda line: line["rows"] > 3000,
-        "up to 10 features": lambda line: line["features"] <= 10,
-        "more than 30 features": lambda line: line["features"] > 30,
-        "2 classes": lambda line: line["classes"] == 2,
-        "more than 5 classes": lambda line: line["classes"] > 5,
-    }
-    names = ("depth", "leaf_layers", "selection", "window")
-    yield "| kind of data | runs | " + " | ".join(names) + " |"
-    yield "|---" * (len(names) + 2) + "|"
-    defaults = {"window": 2, "selection": "multi", "depth": 0, "leaf_layers": 1}
-    for kind, belongs in kinds.items():
-        own = [lines["search-best", name] for name in sets if belongs(lines["search-best", name])]
-        chosen = [params for line in own for params in line["chosen"]]
-        if not chosen:
-            continue
-        cells = []
-        for name in names:
-            counts = Counter(params.get(name, defaults[name]) for params in chosen)
-            cells.append(
-                ", ".join(f"{value}: {100 * n / len(chosen):.0f} %" for value, n in sorted(counts.items(), key=str))
-            )
-        yield f"| {kind} | {len(chosen)} | " + " | ".join(cells) + " |"
-
-
-def _cost_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
-    """Of each candidate: how far its inner score is below the best one of the set, on average."""
-    first = lines["search-best", sets[0]]["settings"]
-    sets = [name for name in sets if lines["search-best", name]["settings"]["space"] == first["space"]]
-    groups = _groups(sets, lines)
-    yield "| structure | " + " | ".join(f"{group}: points below the best" for group in groups) + " |"
-    yield "|---" * (len(groups) + 1) + "|"
-    for number, params in enumerate(expand(first["space"])):
-        cells = []
-        for names in groups.values():
-            gaps = []
-            for name in names:
-                scores = [score for score, _ in lines["search-best", name]["candidates"]]
-                if scores[number] is not None:
-                    gaps.append(100 * (max(score for score in scores if score is not None) - scores[number]))
-            cells.append(f"{np.mean(gaps):.2f}" if gaps else "-")
-        said = ", ".join(f"{name} {value}" for name, value in params.items() if name not in ("recipe", "dropout"))
-        yield f"| {said} | " + " | ".join(cells) + " |"
-
-
 # Speed
 
 
@@ -405,7 +309,9 @@ def main() -> None:
         sets = list_sets(args.groups or ["small", "medium", "large"], args.sets)
         run_study(sets, results, settings, args.limit or math.inf, args.retry)
     if args.report:
-        write_report(results, Results(ROOT / "docs/benchmarks/uci/results.jsonl"))
+        import choosing_page  # beside this file
+
+        choosing_page.write(results, Results(ROOT / "docs/benchmarks/uci/results.jsonl"))
 
 
 if __name__ == "__main__":

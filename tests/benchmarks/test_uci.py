@@ -261,6 +261,31 @@ def test_other_seeds_and_times_of_commands(cache):
     assert page.count("| A | 3 | 3 |") == 2  # commands, with sets and trainings
 
 
+def test_the_page_on_choosing_a_tree(cache, monkeypatch):
+    import choosing_page
+
+    results, searches = Results(cache / "results.jsonl"), Results(cache / "searches.jsonl")
+    by_set = {"iris": [0.5] * 4, "wine": [0.7] * 4, "monks-1": [0.9] * 4}
+    for name in {name for changes in choosing_page.CHANGES.values() for _, *pair in changes for name in pair}:
+        raised = {
+            one: [run + 0.01 * len(one) * (name == "D4-L1-multi") for run in runs] for one, runs in by_set.items()
+        }
+        results.append(accuracies(name, **raised))
+    page = cache / "page.md"
+    marks = "\n".join(f"<!-- {name}: begin -->old<!-- {name}: end -->" for name in ("numbers", "searches"))
+    page.write_text(f"before\n{marks}\nafter\n")
+    monkeypatch.setattr(choosing_page, "PAGE", page)
+    choosing_page.write(searches, results)
+    text = page.read_text()
+    error = np.std([4, 4, 7], ddof=1) / 3**0.5
+    assert f"| all | 3 | +5.0 ± {error:.1f} | -5.0 ± {error:.1f} | +0.0 ± 0.0 |" in text
+    assert "| 10,000 and more | 0 | - | - | - |" in text
+    assert choosing_page.NOT_RUN in text
+    assert "old" not in text
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+
+
 def test_ranks_differ_where_they_should():
     better = np.array([[3.0] * 30, [2.0] * 30, [2.0] * 30])
     found = ranks.rank(["a", "b", "c"], better)

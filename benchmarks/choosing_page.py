@@ -1,0 +1,171 @@
+"""The measured parts of docs/choosing-a-tree.md: what the numbers of a structure do, and what a search chooses."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from uci.models import ALIASES
+from uci.results import Line, Results
+from uci.scores import Scores
+
+from tartree.datasets import UciSummary
+from tartree.search import expand
+
+PAGE = Path(__file__).resolve().parents[1] / "docs/choosing-a-tree.md"
+RULES = ("best", "1se")
+NOT_RUN = "The study has not been run for this version."
+
+#: What a change brings: where it comes from and goes to, by names of the study's models.
+CHANGES: dict[str, list[tuple[str, str, str]]] = {
+    'Depth, with linear leaves and `selection="multi"`': [
+        ("2 to 4", "D2-L1-multi", "D4-L1-multi"),
+        ("4 to 6", "D4-L1-multi", "D6-L1-multi"),
+        ("6 to 8", "D6-L1-multi", "D8-L1-multi"),
+    ],
+    'Layers of the leaves, at depth 4, `selection="single"`': [
+        ("1 to 2", "D4-L1-single", "D4-L2-single"),
+        ("2 to 4", "D4-L2-single", "D4-L4-single"),
+    ],
+    'From `selection="single"` to `"multi"`, with linear leaves': [
+        ("depth 2", "D2-L1-single", "D2-L1-multi"),
+        ("depth 4", "D4-L1-single", "D4-L1-multi"),
+        ("depth 8", "D8-L1-single", "D8-L1-multi"),
+    ],
+    'Children of a node, with leaves of two layers, `selection="single"`': [
+        ("one node with 3 to one with 31", "D1-L2-W3-single", "D1-L2-W31-single"),
+        ("a binary tree to a node with about as many leaves", "D4-L2-single", "D1-L2-W15-single"),
+        ("a binary tree to shared children", "D4-L2-single", "D3-L2-W3S2-single"),
+    ],
+    "From the paper's training to the default recipe": [("structure of TART-A", ALIASES["A"], "default-A")],
+}
+KINDS: dict[str, Callable[[UciSummary], bool]] = {
+    "all": lambda one: True,
+    "up to 300 rows": lambda one: one.rows <= 300,
+    "300 to 1,000": lambda one: 300 < one.rows < 1000,
+    "1,000 to 10,000": lambda one: 1000 <= one.rows < 10_000,
+    "10,000 and more": lambda one: one.rows >= 10_000,
+    "up to 10 features": lambda one: one.features <= 10,
+    "more than 30": lambda one: one.features > 30,
+    "2 classes": lambda one: one.classes == 2,
+    "more than 5": lambda one: one.classes > 5,
+}
+
+
+def write(searches: Results, fixed: Results) -> None:
+    """Put the tables into the page, between their marks."""
+    page = PAGE.read_text(encoding="utf-8")
+    page = _between(page, "numbers", "\n\n".join(_changes(Scores.read(fixed))))
+    page = _between(page, "searches", _searches(searches.read(), fixed.read()))
+    PAGE.write_text(page, encoding="utf-8")
+
+
+def _between(page: str, name: str, text: str) -> str:
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, rest = page.split(begin)
+    return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
+
+
+def _changes(scores: Scores) -> Iterator[str]:
+    """What each change brings, by kind of data: the mean difference over the sets, and its standard error."""
+    for title, changes in CHANGES.items():
+        lines = [f"**{title}**", ""]
+        lines.append("| data | sets | " + " | ".join(label for label, _, _ in changes) + " |")
+        lines.append("|---" * (len(changes) + 2) + "|")
+        for kind, belongs in KINDS.items():
+            names = [name for name, one in scores.sets.items() if belongs(one)]
+            cells = []
+            for _, before, after in changes:
+                points = scores.by_set(after, names) - scores.by_set(before, names)
+                points = points[np.isfinite(points)]
+                error = points.std(ddof=1) / len(points) ** 0.5 if len(points) > 1 else np.nan
+                cells.append(f"{round(points.mean(), 1) + 0.0:+.1f} ± {error:.1f}" if len(points) > 1 else "-")
+            lines.append(f"| {kind} | {len(names)} | " + " | ".join(cells) + " |")
+        yield "\n".join(lines)
+
+
+def _searches(lines: dict[tuple[str, str], Line], others: dict[tuple[str, str], Line]) -> str:
+    """What the rules choose, where both a search and the paper's models were run."""
+    sets = [name for model, name in lines if model == "search-best" and not lines[model, name]["failure"]]
+    sets = [name for name in sets if all((model, name) in others for model in ALIASES.values())]
+    if not sets:
+        return NOT_RUN
+    return "\n".join(
+        [*_means_table(sets, lines, others), "", *_choice_table(sets, lines), "", *_cost_table(sets, lines)]
+    )
+
+
+def _groups(sets: list[str], lines: dict[tuple[str, str], Line]) -> dict[str, list[str]]:
+    found = defaultdict(list)
+    for name in sets:
+        found[lines["search-best", name]["group"]].append(name)
+    return {group: found[group] for group in ("large", "medium", "small") if found[group]}
+
+
+def _means_table(sets: list[str], lines: dict[Any, Line], others: dict[Any, Line]) -> Iterator[str]:
+    """Mean accuracy by group, of the rules and of the paper's three models."""
+    groups = _groups(sets, lines)
+    yield "| model | " + " | ".join(f"{group}, {len(own)} sets" for group, own in groups.items()) + " |"
+    yield "|---" * (len(groups) + 1) + "|"
+    rows = {f"TART-{letter}": {name: others[model, name] for name in sets} for letter, model in ALIASES.items()}
+    rows |= {f'`rule="{rule}"`': {name: lines[f"search-{rule}", name] for name in sets} for rule in RULES}
+    for label, own in rows.items():
+        cells = []
+        for names in groups.values():
+            cell = f"{100 * np.mean([np.mean(own[name]['accuracy']) for name in names]):.2f}"
+            if "leaves" in own[names[0]]:
+                cell += f" ({np.mean([np.mean(own[name]['leaves']) for name in names]):.1f} leaves)"
+            cells.append(cell)
+        yield f"| {label} | " + " | ".join(cells) + " |"
+
+
+def _choice_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
+    """What was chosen, by how many rows, features and classes there are."""
+    kinds = {
+        "up to 300 rows": lambda line: line["rows"] <= 300,
+        "300 to 3,000 rows": lambda line: 300 < line["rows"] <= 3000,
+        "more than 3,000 rows": lambda line: line["rows"] > 3000,
+        "up to 10 features": lambda line: line["features"] <= 10,
+        "more than 30 features": lambda line: line["features"] > 30,
+        "2 classes": lambda line: line["classes"] == 2,
+        "more than 5 classes": lambda line: line["classes"] > 5,
+    }
+    names = ("depth", "leaf_layers", "selection", "window")
+    yield "| kind of data | runs | " + " | ".join(names) + " |"
+    yield "|---" * (len(names) + 2) + "|"
+    defaults = {"window": 2, "selection": "multi", "depth": 0, "leaf_layers": 1}
+    for kind, belongs in kinds.items():
+        own = [lines["search-best", name] for name in sets if belongs(lines["search-best", name])]
+        chosen = [params for line in own for params in line["chosen"]]
+        if not chosen:
+            continue
+        cells = []
+        for name in names:
+            counts = Counter(params.get(name, defaults[name]) for params in chosen)
+            cells.append(
+                ", ".join(f"{value}: {100 * n / len(chosen):.0f} %" for value, n in sorted(counts.items(), key=str))
+            )
+        yield f"| {kind} | {len(chosen)} | " + " | ".join(cells) + " |"
+
+
+def _cost_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
+    """Of each candidate: how far its inner score is below the best one of the set, on average."""
+    first = lines["search-best", sets[0]]["settings"]
+    sets = [name for name in sets if lines["search-best", name]["settings"]["space"] == first["space"]]
+    groups = _groups(sets, lines)
+    yield "| structure | " + " | ".join(f"{group}: points below the best" for group in groups) + " |"
+    yield "|---" * (len(groups) + 1) + "|"
+    for number, params in enumerate(expand(first["space"])):
+        cells = []
+        for names in groups.values():
+            gaps = []
+            for name in names:
+                scores = [score for score, _ in lines["search-best", name]["candidates"]]
+                if scores[number] is not None:
+                    gaps.append(100 * (max(score for score in scores if score is not None) - scores[number]))
+            cells.append(f"{np.mean(gaps):.2f}" if gaps else "-")
+        said = ", ".join(f"{name} {value}" for name, value in params.items() if name not in ("recipe", "dropout"))
+        yield f"| {said} | " + " | ".join(cells) + " |"
