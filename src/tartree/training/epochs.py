@@ -15,7 +15,7 @@ from tartree.ops import fused
 from tartree.training.adam import paces
 from tartree.training.captured import Captured, can_capture
 from tartree.training.recipe import Recipe
-from tartree.training.redundancy import independent_features
+from tartree.training.redundancy import participation, some_rows
 from tartree.training.rows import Batch, OwnRows, Rows, TensorRows
 from tartree.training.step import Step
 from tartree.training.stream import StreamRows
@@ -61,7 +61,10 @@ def make_epochs(
 
 
 def _noise(recipe: Recipe, rows: Rows) -> float:
-    return recipe.noise(independent_features(rows), len(rows)) if recipe.jitter else 0.0
+    if not recipe.jitter:
+        return 0.0
+    x = some_rows(rows)
+    return recipe.noise(x.shape[1], len(rows), participation(x))
 
 
 class EagerEpochs:

@@ -92,9 +92,13 @@ class Recipe:
         """Steps of an epoch over so many rows."""
         return -(-n_rows // self.batch_size)
 
-    def noise(self, n_features: float, n_rows: int) -> float:
-        """Standard deviation of the noise for so many encoded features, of which none says what others do, and rows."""
-        return self.jitter * min(1.0, n_features / 16) * min(1.0, 20 * n_features / max(n_rows, 1))
+    def noise(self, n_features: int, n_rows: int, independent: float | None = None) -> float:
+        """Standard deviation of the noise for so many encoded features and rows.
+
+        `independent` says how many of the features say something of their own; all of them by default.
+        """
+        own = n_features if independent is None else independent
+        return self.jitter * math.sqrt(min(1.0, own / 16)) * min(1.0, 20 * n_features / max(n_rows, 1))
 
 
 RECIPES = {

@@ -11,12 +11,12 @@ from tartree.training.rows import OwnRows, Rows, TensorRows
 SOME_ROWS = 1024
 
 
-def independent_features(rows: Rows) -> float:
-    """How many features without correlation would be as redundant as those of a table."""
+def some_rows(rows: Rows) -> Tensor:
+    """Encoded rows of a table, evenly taken, (rows, features)."""
     if isinstance(rows, TensorRows | OwnRows):
         x = rows.x.flatten(0, -2)
-        return participation(x[:: -(-len(x) // SOME_ROWS)])
-    return participation(rows.take(torch.arange(0, len(rows), -(-len(rows) // SOME_ROWS))).x)
+        return x[:: -(-len(x) // SOME_ROWS)]
+    return rows.take(torch.arange(0, len(rows), -(-len(rows) // SOME_ROWS))).x
 
 
 @torch.no_grad()
