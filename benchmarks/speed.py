@@ -95,7 +95,7 @@ def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[
         "epochs": lambda: table.members_and_epochs(
             clock, depths[:1] if cpu else depths, 2048 if small else 60_000, 4 if small else 64
         ),
-        "curves": lambda: {"curves": curves.measure(clock, arguments.seconds * 10, small)},
+        "curves": lambda: {"curves": curves.measure(clock, arguments.seconds * 25, small)},
         "fits": lambda: {"rows": answers.fits(str(clock.device), small)},
         "row": row,
         "mnist": lambda: answers.mnist(arguments.mnist, clock, epochs=1 if small else None),

@@ -12,6 +12,7 @@ from tartree.search.problem import Problem, Table, draw_rows, padded, split
 
 from ..conftest import DEVICE
 
+RTOL = 1e-3 if DEVICE == "cuda" else 1e-4  # kernels add up in another order when there are fewer members
 BASE = TartClassifier(recipe="paper", epochs=12, learning_rate=0.05)
 
 
@@ -56,7 +57,7 @@ def test_dropped_members_do_not_change_the_others(data, params):
     part.advance(problem, 5)
     part.keep([1, 2], problem)
     assert len(part.tree.state_dict()) == len(whole.tree.state_dict())
-    np.testing.assert_allclose(scores(part.advance(problem, 12)), scores(whole.advance(problem, 12))[[1, 2]], rtol=1e-4)
+    np.testing.assert_allclose(scores(part.advance(problem, 12)), scores(whole.advance(problem, 12))[[1, 2]], rtol=RTOL)
 
 
 def test_time(data):
