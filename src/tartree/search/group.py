@@ -216,9 +216,10 @@ class Group:
                 if isinstance(epochs, CapturedEpochs):
                     epochs.clock.fill_(self.epochs * n_batches)
                     epochs.pace.copy_(epochs.paces[self.epochs * n_batches])
+            begin, every = self.epochs, LOOK_EVERY if captured else 1
             try:
                 while self.epochs < until:
-                    if self.epochs % (LOOK_EVERY if captured else 1) == 0:
+                    if (self.epochs - begin) % every == 0:
                         if captured:
                             torch.cuda.current_stream().synchronize()
                         if time.perf_counter() > deadline:
