@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +17,9 @@ from tartree.datasets import UciSummary
 from tartree.search import expand
 
 PAGE = Path(__file__).resolve().parents[1] / "docs/choosing-a-tree.md"
+SPEED = PAGE.parent / "benchmarks/search.json"
 RULES = ("best", "1se")
+TIE = 0.005  # points
 NOT_RUN = "The study has not been run for this version."
 
 #: What a change brings: where it comes from and goes to, by names of the study's models.
@@ -60,6 +63,8 @@ def write(searches: Results, fixed: Results) -> None:
     page = PAGE.read_text(encoding="utf-8")
     page = _between(page, "numbers", "\n\n".join(_changes(Scores.read(fixed))))
     page = _between(page, "searches", _searches(searches.read(), fixed.read()))
+    if SPEED.exists():
+        page = _between(page, "speed", _speed(json.loads(SPEED.read_text(encoding="utf-8"))))
     PAGE.write_text(page, encoding="utf-8")
 
 
@@ -67,6 +72,30 @@ def _between(page: str, name: str, text: str) -> str:
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before, rest = page.split(begin)
     return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
+
+
+def _speed(records: dict[str, Any]) -> str:
+    """The 24 structures of the paper, searched and one after another, on each device that was measured."""
+    lines = [
+        "| where | search | one after another | times faster | processor seconds | times fewer |",
+        "|---" * 6 + "|",
+    ]
+    scaled = 0
+    for device, record in records.items():
+        search, others = record["search"], record["one after another"]
+        where = (
+            record["machine"]["processor"] if device == "cuda" else f"{record['machine']['threads']} threads of a CPU"
+        )
+        faster, fewer = (search[f"times_faster_by_{clock}"] for clock in ("seconds", "cpu_seconds"))
+        cells = [where, f"{search['seconds']:.1f} s", f"{others['seconds']:.0f} s", f"{faster:.1f}"]
+        cells += [f"{search['cpu_seconds']:.0f} s against {others['cpu_seconds']:.0f} s", f"{fewer:.1f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+        scaled = max(scaled, len(others["scaled_up"]))
+    said = (
+        f"Of the fits one after another, those of up to {scaled} structures were timed for fewer epochs and scaled up."
+    )
+    lines += ["", said]
+    return "\n".join(lines)
 
 
 def _changes(scores: Scores) -> Iterator[str]:
@@ -81,8 +110,12 @@ def _changes(scores: Scores) -> Iterator[str]:
             for _, before, after in changes:
                 points = scores.by_set(after, names) - scores.by_set(before, names)
                 points = points[np.isfinite(points)]
-                error = points.std(ddof=1) / len(points) ** 0.5 if len(points) > 1 else np.nan
-                cells.append(f"{round(points.mean(), 1) + 0.0:+.1f} ± {error:.1f}" if len(points) > 1 else "-")
+                if len(points) < 2:
+                    cells.append("-")
+                    continue
+                error = points.std(ddof=1) / len(points) ** 0.5
+                better, worse = int((points > TIE).sum()), int((points < -TIE).sum())
+                cells.append(f"{round(points.mean(), 1) + 0.0:+.1f} ± {error:.1f} ({better} : {worse})")
             lines.append(f"| {kind} | {len(names)} | " + " | ".join(cells) + " |")
         yield "\n".join(lines)
 

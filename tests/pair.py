@@ -1,4 +1,4 @@
-"""Two workers of a training, as threads of one process."""
+"""Workers of a training, as threads of one process."""
 
 import pickle
 import threading
@@ -6,15 +6,13 @@ import threading
 from tartree.training.team import Alone
 
 
-def make_pair():
-    """Two members of one team; an error of one ends the waiting of the other with `barrier.abort()`."""
-    barrier, board = threading.Barrier(2), [None, None]
+def make_team(size):
+    """Members of one team; an error of one ends the waiting of the others with `barrier.abort()`."""
+    barrier, board = threading.Barrier(size), [None] * size
 
     class Worker(Alone):
-        size = 2
-
         def __init__(self, rank):
-            self.rank, self.barrier = rank, barrier
+            self.rank, self.size, self.barrier = rank, size, barrier
 
         def gather(self, thing):
             board[self.rank] = pickle.dumps(thing)  # what workers send each other must be plain data
@@ -32,4 +30,25 @@ def make_pair():
         def sum(self, tensor):
             return sum(self.gather(tensor.clone()))
 
-    return Worker(0), Worker(1)
+    return [Worker(rank) for rank in range(size)]
+
+
+def together(work, size=2):
+    """What `work(worker)` gives for each member of a team; the first error is raised."""
+    found, errors = {}, []
+
+    def run(worker):
+        try:
+            found[worker.rank] = work(worker)
+        except BaseException as error:
+            errors.append(error)
+            worker.barrier.abort()
+
+    threads = [threading.Thread(target=run, args=(worker,)) for worker in make_team(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [found[rank] for rank in range(size)]

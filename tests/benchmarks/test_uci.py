@@ -275,10 +275,11 @@ def test_the_page_on_choosing_a_tree(cache, monkeypatch):
     marks = "\n".join(f"<!-- {name}: begin -->old<!-- {name}: end -->" for name in ("numbers", "searches"))
     page.write_text(f"before\n{marks}\nafter\n")
     monkeypatch.setattr(choosing_page, "PAGE", page)
+    monkeypatch.setattr(choosing_page, "SPEED", cache / "none.json")
     choosing_page.write(searches, results)
     text = page.read_text()
     error = np.std([4, 4, 7], ddof=1) / 3**0.5
-    assert f"| all | 3 | +5.0 ± {error:.1f} | -5.0 ± {error:.1f} | +0.0 ± 0.0 |" in text
+    assert f"| all | 3 | +5.0 ± {error:.1f} (3 : 0) | -5.0 ± {error:.1f} (0 : 3) | +0.0 ± 0.0 (0 : 0) |" in text
     assert "| 10,000 and more | 0 | - | - | - |" in text
     assert choosing_page.NOT_RUN in text
     assert "old" not in text

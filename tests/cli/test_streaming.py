@@ -1,14 +1,16 @@
 """`tartree fit` and `predict` of folders and patterns of Parquet files."""
 
 import json
+import re
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from tartree import load
+from tartree import TartClassifier, load
 from tests.cli.conftest import fails, run, succeed
 
 N_FILES, FILE_ROWS = 3, 400
@@ -156,3 +158,101 @@ def test_options_of_a_cluster_need_one(folder, model, tmp_path):
     ):
         said = f"--{name} is for a cluster; give --cluster auto or --cluster HOST:PORT too"
         fails(said, *arguments, code=2)
+
+
+WAYS = pytest.mark.parametrize("way", [["--stream"], ["--no-compare"]])
+
+
+@pytest.fixture
+def indexed(tmp_path):
+    """Two files; in the first one the rows have an index, which tells what is to be predicted."""
+    place = tmp_path / "indexed"
+    place.mkdir()
+    for number in range(2):
+        rng = np.random.default_rng(number)
+        frame = pd.DataFrame({"x": rng.normal(size=100), "z": rng.normal(size=100), "y": ["up"] * 50 + ["down"] * 50})
+        frame.sample(frac=1, random_state=0).to_parquet(place / f"{number}.parquet", index=number == 0)
+    return place
+
+
+def predicted(model, source, tmp_path):
+    """The rows with predictions; those of one file come back as they were, with their index."""
+    succeed("predict", model, source, "--out", tmp_path / "out.parquet")
+    found = pq.read_table(tmp_path / "out.parquet")
+    assert ("__index_level_0__" in found.column_names) == source.is_file()
+    return found
+
+
+@WAYS
+def test_the_index_of_pandas_is_left_out_with_a_note(indexed, tmp_path, way):
+    out = tmp_path / "model.tart"
+    fit = ("fit", indexed, "--target", "y", *way, "--epochs", 1, "--out", out, "--force")
+    note = "left out: '__index_level_0__', the index of the rows in pandas; reset_index() before to_parquet keeps it"
+    assert succeed(*fit).stderr.count(f"Note: {note}\n") == 1
+    assert load(out).feature_names_in_.tolist() == ["x", "z"]
+    assert "reset_index" not in succeed(*fit, "--drop", "__index_level_0__").stderr
+    fails(f"{indexed} has no column beside the target 'y' to predict it from", *fit, "--drop", "x", "--drop", "z")
+    for source in (indexed / "0.parquet", indexed):
+        found = predicted(out, source, tmp_path)
+        assert found["prediction"].to_pylist() == load(out).predict(source).tolist()
+    result = succeed("fit", indexed / "0.parquet", *fit[2:])
+    assert result.stderr.count(note) == 1
+    assert load(out).feature_names_in_.tolist() == ["x", "z"]
+
+
+@WAYS
+def test_an_index_may_be_the_target(indexed, tmp_path, way):
+    path, out = indexed / "0.parquet", tmp_path / "model.tart"
+    pd.read_parquet(path).set_index("y").to_parquet(path)
+    result = succeed("fit", path, "--target", "y", *way, "--epochs", 1, "--out", out)
+    assert "the index of the rows" not in result.stderr
+    assert load(out).feature_names_in_.tolist() == ["x", "z"]
+
+
+def test_a_search_leaves_out_the_index_of_pandas(indexed, tmp_path):
+    options = ("--target", "y", "--trials", 1, "--epochs", 1, "--folds", 2, "--no-report")
+    result = succeed("search", indexed, *options, "--out", tmp_path / "model.tart")
+    assert "left out: '__index_level_0__', the index of the rows in pandas" in result.stderr
+    assert load(tmp_path / "model.tart").feature_names_in_.tolist() == ["x", "z"]
+
+
+def test_a_model_without_names_does_not_count_the_index(indexed, tmp_path):
+    rows = pd.read_parquet(indexed / "0.parquet")
+    out = tmp_path / "model.tart"
+    model = TartClassifier(depth=1, epochs=1).fit(rows[["x", "z"]].to_numpy(), rows["y"])
+    model.target_name_ = "y"
+    model.save(out)
+    for source in (indexed / "0.parquet", indexed):
+        found = predicted(out, source, tmp_path)["prediction"].to_pylist()
+        assert found == model.predict(pd.read_parquet(source)[["x", "z"]].to_numpy()).tolist()
+
+
+@WAYS
+def test_a_wrong_row_of_several_files_is_counted_in_its_own(indexed, tmp_path, way):
+    path = indexed / "1.parquet"
+    wrong = pd.read_parquet(path)
+    wrong.loc[57, "x"] = np.inf
+    wrong.to_parquet(path, row_group_size=20, index=False)
+    result = run("fit", indexed, "--target", "y", *way, "--out", tmp_path / "m.tart")
+    assert result.exit_code == 1
+    # The header counts as row 1, as in all tables.
+    assert re.search(r"1\.parquet: column 'x' must hold finite numbers.* row 59 ", result.stderr)
+
+
+def test_a_category_that_is_no_number_is_named_with_its_row(model, tmp_path):
+    texts = pa.array(["1.5"] * 57 + ["many"] + ["2.5"] * 42).dictionary_encode()
+    pq.write_table(pa.table({"x": texts, "colour": ["red"] * 100}), tmp_path / "new.parquet", row_group_size=20)
+    for source in (tmp_path / "new.parquet", tmp_path):
+        result = run("predict", model, source, "--chunk-rows", 20, "--out", tmp_path / "out.csv")
+        assert result.exit_code == 1
+        assert "column 'x' must hold a number or a gap in every row, however: row 59 holds 'many'" in result.stderr
+
+
+def test_a_report_names_the_file_and_the_row(folder, model, tmp_path):
+    first, second = pq.read_table(folder / "rows-0.parquet"), pq.read_table(folder / "rows-1.parquet").to_pydict()
+    second["x"][17] = float("inf")
+    pq.write_table(first, tmp_path / "0.parquet")
+    pq.write_table(pa.table(second), tmp_path / "1.parquet")
+    result = run("report", model, tmp_path, "--out", tmp_path / "page.html")
+    assert result.exit_code == 1
+    assert "1.parquet: column 'x' must hold finite numbers, however: row 19 holds" in result.stderr

@@ -1,6 +1,7 @@
 """One fit by several workers: that of one process, whatever happens to the workers."""
 
 import os
+import pickle
 import signal
 import time
 from threading import Thread
@@ -9,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.utils import check_random_state
 
 from tartree import TartClassifier, load
 from tartree import cluster as clusters
+from tartree.cluster.fitting import _with_seed
 from tartree.table import ParquetTable
 from tests.cluster.calls import EndOnce, Mark
 
@@ -20,25 +23,28 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning:
 SETTINGS = {
     "depth": 3,
     "epochs": 6,
-    "batch_size": 256,
+    "batch_size": 1024,
     "class_weight": "balanced",
     "early_stopping": True,
-    "random_state": 0,
+    "numeric": "quantile",
+    "random_state": np.int64(0),
 }
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Numbers with gaps, a category of which one file has a level of its own, unequal classes, and weights."""
+    """Numbers with gaps, too many to count them one by one, a category of which one file has a level of its own,
+    unequal classes, and weights.
+    """
     folder, rng = tmp_path_factory.mktemp("rows"), np.random.default_rng(0)
     for number in range(5):
-        n_rows = 400 + 100 * number
+        n_rows = 1800 + 100 * number
         a, b = rng.normal(size=(2, n_rows))
         colours = rng.choice(["red", "blue", "green"] + ["rare"] * (number == 3), size=n_rows)
         target = np.where(a + (colours == "red") + 0.3 * rng.normal(size=n_rows) > 1, "yes", "no")
         a[rng.random(n_rows) < 0.05] = np.nan
         columns = {"a": a, "b": b, "colour": colours, "weight": rng.uniform(0.5, 2, n_rows), "y": target}
-        pq.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=300)
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet", row_group_size=700)
     return folder
 
 
@@ -48,6 +54,7 @@ def test_two_workers_fit_what_one_process_fits_though_one_is_killed(cluster, fil
     on_interrupt = signal.getsignal(signal.SIGINT)
     found = clusters.fit(model, files, y="y", sample_weight="weight", workers=2, checkpoint_seconds=0)
     assert found is model
+    assert model.encoder_.columns_ == alone.encoder_.columns_  # to the last bit
     assert f"fit: {len(model.history_)} epochs, loss" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is on_interrupt
     rows = pq.read_table(files, columns=["a", "b", "colour"])
@@ -87,6 +94,21 @@ def test_an_interrupt_leaves_nothing_behind(cluster, files, tmp_path):
     assert kept
     assert vars(model) == before
     assert not list(storage.iterdir())
+
+
+def test_workers_draw_what_one_process_would_draw():
+    """Whatever the seed is, and each time that they start; a generator goes on here as after a fit in one process."""
+    for make in (lambda: 5, lambda: np.int32(5), lambda: np.random.RandomState(5), lambda: None):
+        own, other = TartClassifier(random_state=make()), TartClassifier(random_state=make())
+        for _ in range(2):
+            np.random.seed(5)  # noqa: NPY002 - what None draws from
+            expected = own._draw_seeds(check_random_state(own.random_state))
+            after = np.random.get_state()[2]  # noqa: NPY002
+            np.random.seed(5)  # noqa: NPY002
+            sent = pickle.dumps(_with_seed(other, gpus=0.0))
+            for worker in (pickle.loads(sent), pickle.loads(sent)):
+                assert (worker._draw_seeds(check_random_state(worker.random_state)) == expected).all()
+            assert np.random.get_state()[2] == after  # noqa: NPY002
 
 
 def test_what_is_wrong_is_said_before_workers_start(files, tmp_path):

@@ -69,6 +69,23 @@ def test_labels_and_values_travel_as_numbers(files):
         assert (found == regressor.predict(rows)).all()
 
 
+def test_files_without_rows(files, tmp_path):
+    """No worker is needed; shapes and types are those of one machine."""
+    rows = pq.read_table(files / "0.parquet").slice(0, 300)
+    pq.write_table(rows.slice(0, 0), tmp_path / "nothing.parquet")
+    both = np.stack([rows["a"].to_numpy(), rows["b"].to_numpy()], axis=1)
+    labels = np.array(["less", "more", "most"])[np.digitize(both[:, 0], [-0.5, 0.5])]
+    for model, method, shape in (
+        (TartClassifier(depth=1, epochs=1).fit(rows, labels), "predict", (0,)),
+        (TartClassifier(depth=1, epochs=1).fit(rows, labels), "predict_proba", (0, 3)),
+        (TartRegressor(depth=1, epochs=1).fit(rows, both[:, 0]), "predict", (0,)),
+        (TartRegressor(depth=1, epochs=1).fit(rows, both), "predict", (0, 2)),
+    ):
+        found, here = predict(model, tmp_path, method=method), getattr(model, method)(tmp_path)
+        assert found.shape == here.shape == shape
+        assert found.dtype == here.dtype
+
+
 def test_what_cannot_be_predicted_is_said_at_once(files):
     rows = pq.read_table(files / "0.parquet").slice(0, 100)
     model = TartRegressor(depth=1, epochs=1).fit(rows, rows["a"].to_numpy())

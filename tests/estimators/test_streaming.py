@@ -12,9 +12,11 @@ from sklearn.utils import compute_sample_weight
 from tartree import TartClassifier, TartRegressor, load
 from tartree.estimators import blocks, streaming
 from tartree.estimators.blocks import draws
-from tartree.table import ParquetTable
+from tartree.table import ParquetTable, sketch, statistics
+from tartree.training import ALONE
+from tartree.training.lanes import Lanes
 from tartree.training.recipe import Recipe
-from tests.pair import make_pair
+from tests.pair import together
 
 N_FILES, FILE_ROWS = 3, 1500
 
@@ -172,60 +174,169 @@ def test_early_stopping_holds_out_the_same_rows(folder, whole):
     assert not np.array_equal(draws(4, 0, 100), drawn[:100])
 
 
+def in_a_team(make, table, target, weight=None, size=2):
+    """Estimators that workers have fitted together."""
+
+    def work(worker):
+        model = make()
+        streaming.fit_stream(model, table, [target], weight, team=worker)
+        return model
+
+    return together(work, size)
+
+
 def test_a_team_learns_what_one_worker_learns(folder):
     """Two workers in threads: the same batches, gradients put together, early stopping decided together."""
     alone = classifier(early_stopping=True).fit(stream(folder, "value", "weight"), "label")
-    models = [classifier(early_stopping=True) for _ in range(2)]
-    errors, pair = [], make_pair()
-
-    def work(rank):
-        try:
-            streaming.fit_stream(models[rank], stream(folder, "value", "weight"), ["label"], team=pair[rank])
-        except BaseException as error:
-            errors.append(error)
-            pair[rank].barrier.abort()
-
-    threads = [threading.Thread(target=work, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    models = in_a_team(lambda: classifier(early_stopping=True), stream(folder, "value", "weight"), "label")
     for model in models:
         np.testing.assert_allclose(model.predict_proba(folder), alone.predict_proba(folder), atol=1e-5)
         np.testing.assert_allclose(model.history_["validation_loss"], alone.history_["validation_loss"], atol=1e-5)
     np.testing.assert_array_equal(models[0].predict_proba(folder), models[1].predict_proba(folder))
 
 
+@pytest.mark.parametrize("numeric", ["standard", "quantile"])
+def test_the_encoding_is_the_same_for_any_number_of_workers(folder, monkeypatch, numeric):
+    """To the last bit, also where there are more values and more texts than are counted one by one."""
+    monkeypatch.setattr(sketch, "SIZE", 128)
+    monkeypatch.setattr(statistics, "MOST_LEVELS", 2)
+
+    def make():
+        recipe = Recipe(epochs=1, batch_size=2048)
+        return TartClassifier(depth=1, recipe=recipe, early_stopping=False, numeric=numeric, random_state=0)
+
+    def fitted(size):
+        table = stream(folder, "value")
+        if size == 1:
+            return [make().fit(table, "label", "weight")]
+        return in_a_team(make, table, "label", "weight", size)
+
+    alone = fitted(1)[0]
+    assert alone.encoder_.columns_[1].gaps  # the median fills its gaps
+    for size in (2, 3):
+        models = fitted(size)
+        assert all(model.encoder_.columns_ == alone.encoder_.columns_ for model in models)
+        np.testing.assert_allclose(models[0].predict_proba(folder), alone.predict_proba(folder), atol=1e-5)
+
+
+def test_a_regression_is_standardised_the_same_by_any_number_of_workers(folder):
+    def make():
+        return TartRegressor(depth=1, epochs=1, early_stopping=False, random_state=0)
+
+    alone = make().fit(stream(folder, "label"), "value", "weight")
+    for model in in_a_team(make, stream(folder, "label"), "value", "weight"):
+        assert (model.target_center_ == alone.target_center_).all()
+        assert (model.target_scale_ == alone.target_scale_).all()
+
+
+def test_held_out_rows_with_weight_may_all_be_with_one_worker(whole, tmp_path):
+    """In the second of eight lanes: the first worker has nothing to stop by, and neither has most of the table."""
+    whole = whole.select(["a", "b", "label", "weight"])
+    pq.write_table(whole, tmp_path / "rows.parquet", row_group_size=400)
+    table = ParquetTable(tmp_path, in_memory=False)
+    second = Lanes.deal([block.rows for block in table.blocks]).blocks[1]
+    seed = int(classifier()._draw_seeds(np.random.RandomState(0))[0])
+    out = draws(seed, 0, whole.num_rows) < Recipe().validation_fraction
+    for block in second:
+        start, n_rows = table.blocks[block].first, table.blocks[block].rows
+        out[start : start + n_rows] = False
+    weights = np.where(out, 0.0, 1.0)
+    pq.write_table(whole.set_column(3, "weight", pa.array(weights)), tmp_path / "rows.parquet", row_group_size=400)
+    table = ParquetTable(tmp_path, in_memory=False)
+    alone = classifier(early_stopping=True).fit(table, "label", "weight")
+    assert np.isfinite(alone.history_["validation_loss"]).all()
+    for model in in_a_team(lambda: classifier(early_stopping=True), table, "label", "weight"):
+        np.testing.assert_allclose(model.history_["validation_loss"], alone.history_["validation_loss"], atol=1e-5)
+        np.testing.assert_allclose(model.predict_proba(table), alone.predict_proba(table), atol=1e-5)
+
+
+class Keeper:
+    """Keeps the last state in memory; it may lose the worker after an epoch."""
+
+    def __init__(self, stop_after=None, kept=None):
+        self.stop_after, self.kept = stop_after, kept
+
+    def load(self):
+        return self.kept
+
+    def save(self, epoch, state):
+        self.kept = state()
+        if epoch == self.stop_after:
+            raise ConnectionError("the worker is lost")
+
+
+def cut_off(model, table, epoch, team=ALONE):
+    """The state of a fit that was cut off after an epoch."""
+    keeper = Keeper(stop_after=epoch)
+    with pytest.raises(ConnectionError):
+        streaming.fit_stream(model, table, ["label"], team=team, keeper=keeper)
+    return keeper.kept
+
+
 def test_a_run_that_was_cut_off_goes_on_as_if_nothing_had_been(folder):
     table = stream(folder, "value", "weight")
-
-    class Keeper:
-        kept = None
-        stop_after = None
-
-        def load(self):
-            return self.kept
-
-        def save(self, epoch, state):
-            Keeper.kept = state()
-            if epoch == self.stop_after:
-                raise ConnectionError("the worker is lost")
-
     whole = classifier(early_stopping=True).fit(table, "label")
     cut = classifier(early_stopping=True)
-    keeper = Keeper()
-    keeper.stop_after = 3
-    with pytest.raises(ConnectionError):
-        streaming.fit_stream(cut, table, ["label"], keeper=keeper)
+    keeper = Keeper(kept=cut_off(cut, table, 3))
     assert not hasattr(cut, "tree_")
-    streaming.fit_stream(cut, table, ["label"], keeper=Keeper())
+    streaming.fit_stream(cut, table, ["label"], keeper=keeper)
     assert len(cut.history_) == len(whole.history_)
     np.testing.assert_array_equal(cut.predict_proba(folder), whole.predict_proba(folder))
     finished = classifier(early_stopping=True)
-    streaming.fit_stream(finished, table, ["label"], keeper=Keeper())  # nothing is left to do
+    streaming.fit_stream(finished, table, ["label"], keeper=keeper)  # nothing is left to do
     np.testing.assert_array_equal(finished.predict_proba(folder), whole.predict_proba(folder))
     np.testing.assert_allclose(finished.feature_importances_, whole.feature_importances_)
+
+
+def test_a_run_goes_on_with_more_workers_than_it_had(folder, monkeypatch):
+    monkeypatch.setattr(sketch, "SIZE", 128)
+    table = stream(folder, "value", "weight")
+
+    def make():
+        return classifier(early_stopping=True).set_params(epochs=4)
+
+    def begin(worker):
+        return cut_off(make(), table, 2, worker)
+
+    def end(worker):
+        model = make()
+        streaming.fit_stream(model, table, ["label"], team=worker, keeper=Keeper(kept=state))
+        return model
+
+    whole = make().fit(table, "label")
+    state = together(begin, 2)[0]
+    model = together(end, 3)[2]
+    assert model.encoder_.columns_ == whole.encoder_.columns_
+    np.testing.assert_allclose(model.predict_proba(folder), whole.predict_proba(folder), atol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def noise(tmp_path_factory):
+    """Labels that nothing tells of: what is learnt beyond the first epochs makes other rows worse."""
+    rng = np.random.default_rng(0)
+    columns = {name: rng.normal(size=600) for name in "abcd"} | {"label": rng.integers(0, 2, 600)}
+    path = tmp_path_factory.mktemp("noise")
+    pq.write_table(pa.table(columns), path / "rows.parquet", row_group_size=100)
+    return ParquetTable(path, in_memory=False)
+
+
+@pytest.mark.parametrize("more", [{}, {"dropout": 0.5, "leaf_layers": 2}])
+def test_what_was_best_before_a_run_was_cut_off_stays_best(noise, more):
+    """The best epoch is before the cut and patience ends after it; dropout goes on with the same random numbers."""
+
+    def make():
+        recipe = Recipe(epochs=40, batch_size=64, learning_rate=0.1, patience=6, jitter=0.0)
+        return TartClassifier(depth=3, recipe=recipe, early_stopping=True, random_state=0, **more)
+
+    whole = make().fit(noise, "label")
+    last, best = len(whole.history_), int(whole.history_.best_epoch[0])
+    assert best + 6 == last < 40
+    cut = make()
+    streaming.fit_stream(cut, noise, ["label"], keeper=Keeper(kept=cut_off(make(), noise, best + 2)))
+    assert len(cut.history_) == last
+    assert cut.history_.best_epoch.tolist() == [best]
+    np.testing.assert_array_equal(cut.history_["loss"], whole.history_["loss"])
+    np.testing.assert_array_equal(cut.predict_proba(noise), whole.predict_proba(noise))
 
 
 def test_interrupting_keeps_what_was_learnt_and_ends_the_reading(folder):
@@ -393,7 +504,7 @@ def test_an_infinite_target_is_named_before_training(folder, tmp_path):
         return table.set_column(table.schema.get_field_index("value"), "value", pa.array(values))
 
     place = damaged(folder, tmp_path, rewrite(change))
-    with pytest.raises(ValueError, match=r"rows-1\.parquet.*it contains infinity"):
+    with pytest.raises(ValueError, match=r"rows-1\.parquet: target 'value' must be finite, however: row 3 "):
         TartRegressor(epochs=1).fit(ParquetTable(place, in_memory=False), "value")
 
 

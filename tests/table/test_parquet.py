@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
@@ -144,7 +145,7 @@ def test_blocks_are_row_groups_and_few_of_them_are_split(folder):
     assert len(one.blocks) >= 8
     assert sum(block.rows for block in one.blocks) == 10
     assert values(one) == list(range(10, 20))
-    assert [piece.num_rows for _, piece in one.scan()] == [4, 4, 2]  # though row groups are split into blocks
+    assert [piece.num_rows for _, _, piece in one.scan()] == [4, 4, 2]  # though row groups are split into blocks
     small = [piece for block in table.blocks for piece in table.read(block, piece_rows=3)]
     assert max(piece.num_rows for piece in small) == 3
     again = pickle.loads(pickle.dumps(table))
@@ -231,3 +232,71 @@ def test_a_file_that_shrinks_is_noticed(folder):
     pq.write_table(pa.table({"b": ["t"] * 10}), folder / "rows-0.parquet", row_group_size=4)
     with pytest.raises(ValueError, match=r"rows-0\.parquet must stay as it is .* column 'a' is gone"):
         values(table)
+
+
+def test_files_come_in_the_order_of_arrow(tmp_path, monkeypatch):
+    places = ["a/x.parquet", "a-b/x.parquet", "a.parquet", "B.parquet", "é.parquet"]
+    for number, place in enumerate(places):
+        write(tmp_path / place, number, rows=1)
+    order = [str(tmp_path / place) for place in ("B.parquet", "a-b/x.parquet", "a.parquet", "a/x.parquet", "é.parquet")]
+    assert pyarrow.dataset.dataset(tmp_path).files == order
+    backwards = pyarrow.dataset.dataset(order[::-1])
+    twice = pyarrow.dataset.dataset([order[1], order[0], order[1]])
+    for source, files in (
+        (tmp_path, order),
+        (f"{tmp_path}/**/*.parquet", order),
+        (f"{tmp_path}/**", order),  # which finds the files, and the folders that hold them
+        (pyarrow.dataset.dataset(tmp_path), order),
+        (backwards, order[::-1]),
+        (twice, twice.files),
+        (order[::-1], order[::-1]),
+        ([order[1], order[0], order[1]], [order[1], order[0], order[1]]),
+        ([order[2], tmp_path / "a"], [order[2], order[3]]),
+    ):
+        table = ParquetTable(source)
+        assert table.files == files
+        assert values(table) == [values(ParquetTable(file))[0] for file in files]
+        assert table.n_rows == len(files)
+    monkeypatch.chdir(tmp_path)
+    assert ParquetTable("./**").files == ["B.parquet", "a-b/x.parquet", "a.parquet", "a/x.parquet", "é.parquet"]
+
+
+def test_the_index_of_pandas_is_no_column(tmp_path):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})
+    frame.to_parquet(tmp_path / "range.parquet")  # a range, which is no column
+    frame.to_parquet(tmp_path / "none.parquet", index=False)
+    assert ParquetTable(tmp_path).index_names == []
+    frame.index = [3, 9]
+    frame.set_index(pd.Index([5, 6], name="id"), append=True).to_parquet(tmp_path / "two.parquet")
+    one = ParquetTable(tmp_path / "two.parquet")
+    assert (one.names, one.index_names) == (["a", "b"], ["__index_level_0__", "id"])
+    assert one.all_names == ["a", "b", "__index_level_0__", "id"]
+    assert one.with_index(["id", None, 3]).names == ["a", "b", "id"]
+    assert ParquetTable(tmp_path / "two.parquet", columns=["id"]).read_all().to_pydict() == {"id": [5, 6]}
+    assert ParquetTable(tmp_path / "two.parquet", columns=["a"]).with_index(["id"]).names == ["a"]
+    assert ParquetTable(tmp_path / "two.parquet", drop=["id"]).with_index(["id"]).names == ["a", "b"]
+    assert ParquetTable(pyarrow.dataset.dataset(tmp_path / "two.parquet")).names == ["a", "b"]
+    assert ParquetTable(tmp_path).names == ["a", "b"]  # which all files have
+    frame.assign(id=7).to_parquet(tmp_path / "column.parquet")
+    assert ParquetTable(tmp_path).names == ["a", "b"]  # an index in one file, and hence in none a column
+
+
+@pytest.mark.parametrize("said", [b"{", b"[]", b'{"index_columns": 3}', b'{"index_columns": [null, "gone"]}'])
+def test_what_is_not_as_pandas_writes_it_is_no_index(tmp_path, said):
+    pq.write_table(pa.table({"a": [1.0]}).replace_schema_metadata({"pandas": said}), tmp_path / "x.parquet")
+    table = ParquetTable(tmp_path)
+    assert (table.names, table.index_names) == (["a"], [])
+
+
+def test_rows_are_counted_in_their_files(folder):
+    write(folder / "rows-0a.parquet", rows=0)
+    table = ParquetTable([folder / "rows-0a.parquet", folder])
+    files = ["rows-0a", "rows-0", "rows-0a", "rows-1", "rows-2"]
+    assert [Path(file).stem for file in table.files] == files
+    assert [Path(table.place(row)[0]).stem for row in (0, 9, 10, 29)] == ["rows-0", "rows-0", "rows-1", "rows-2"]
+    assert [table.place(row)[1] for row in (0, 9, 10, 29)] == [0, 9, 0, 9]
+    assert [table.rows_of(block) for block in table.blocks[3:6]] == [range(4), range(4, 8), range(8, 10)]
+    scanned = [(file, n_before, piece["a"][0].as_py()) for file, n_before, piece in table.scan(piece_rows=3)]
+    assert scanned[:4] == [(1, 0, 0.0), (1, 3, 3.0), (1, 4, 4.0), (1, 7, 7.0)]
+    assert scanned[5] == (3, 0, 10.0)
+    assert table.file_rows == [range(0), range(10), range(10, 10), range(10, 20), range(20, 30)]

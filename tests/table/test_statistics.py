@@ -82,6 +82,14 @@ def test_the_encoder_is_that_of_all_rows_whatever_the_pieces(case, numeric):
     np.testing.assert_allclose(pieced.transform(table), whole.transform(table), rtol=1e-5, atol=1e-5)
 
 
+def test_a_median_by_weight_does_not_depend_on_rounding():
+    """Half of the weight, 0.7 of 1.4, is reached at the first value, though the sum of all comes out a bit larger."""
+    column, weights = np.array([[5.0], [2.0], [5.0], [1.0], [1.0], [np.nan]]), [0.1, 0.5, 0.1, 0.2, 0.5, 0.1]
+    whole = TableEncoder().fit(column, sample_weight=weights).columns_[0]
+    pieced = TableEncoder().fit_statistics(TableStatistics.of(column, weights)).columns_[0]
+    assert whole.fill == pieced.fill == 1.0
+
+
 def test_rows_without_weight_are_not_looked_at():
     table = pa.table({"a": [1.0, 5.0, 1e9], "b": ["x", "y", "z"]})
     found = TableStatistics.of(table, [1.0, 3.0, 0.0])
@@ -192,6 +200,21 @@ def test_the_error_of_one_row_a_piece_is_within_its_bound(monkeypatch):
     assert len(merged.items()[0]) < 4 * 256
     merged.merge(QuantileSketch())
     assert merged.items()[1].sum() == 4096
+
+
+@pytest.mark.parametrize("n_pieces", [1, 32, 160])
+def test_errors_of_a_sketch_take_turns(monkeypatch, n_pieces):
+    """Always the second of four would give each rank half a value too much, at each of four levels: 2 / 64 of all."""
+    monkeypatch.setattr(sketch, "SIZE", 64)
+    n = 64 * 160  # levels are full 160, 40, 10 and 2 times
+    ranks = np.random.default_rng(0).permutation(n).astype(float)
+    found_by = QuantileSketch()
+    for piece in np.split(ranks, n_pieces):
+        found_by.update(piece)
+    values, weights = found_by.items()
+    places = np.linspace(0, n, 1000)
+    counted = np.concatenate([[0.0], np.cumsum(weights)])[np.searchsorted(values, places, "right")]
+    assert abs(np.mean(counted - places)) / n < 0.25 / 64
 
 
 def test_few_different_values_are_exact():

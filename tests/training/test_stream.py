@@ -16,7 +16,7 @@ from tartree.training import Recipe, train
 from tartree.training.lanes import Lane, Lanes, Piece
 from tartree.training.stream import Shares, StreamRows, ahead
 from tartree.training.team import Alone
-from tests.pair import make_pair
+from tests.pair import together
 
 CPU = torch.device("cpu")
 
@@ -168,16 +168,7 @@ def test_a_worker_without_rows_in_a_step_waits_for_the_others():
         return made, history
 
     alone, history = fit(Alone(), None)
-    found, pair = {}, make_pair()
-
-    def work(rank):
-        found[rank] = fit(pair[rank], [rank])
-
-    workers = [threading.Thread(target=work, args=(rank,)) for rank in (0, 1)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    found = together(lambda worker: fit(worker, [worker.rank]))
     for rank in (0, 1):
         for own, other in zip(alone.parameters(), found[rank][0].parameters(), strict=True):
             torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-5)

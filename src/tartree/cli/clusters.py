@@ -85,5 +85,5 @@ class _Prediction:
     def __call__(self, model: Any, rows: Any, path: str, n_before: int) -> Any:
         from tartree.cli.predicting import with_predictions
 
-        with naming(path):
+        with naming(path, n_before):
             return with_predictions(model, rows, self.columns.select(rows, n_before), self.proba)

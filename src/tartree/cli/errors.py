@@ -19,6 +19,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 INTERRUPTED = 130
 NO_READER = 141
+#: The header of a table is row 1, and so is it taken to be where there is none: one way to count.
+FIRST_ROW = 2
 
 
 class Problem(click.ClickException):
@@ -73,15 +75,21 @@ def explain(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def naming(path: str | None) -> Iterator[None]:
-    """What is wrong with a table, said with the name of its file, if there is one."""
+def naming(path: str | None, n_before: int = 0) -> Iterator[None]:
+    """What is wrong with a table, said with the name of its file, if there is one.
+
+    A wrong row that the library found is counted as here, from the header on, after `n_before` other rows.
+    """
     try:
         yield
     except (Problem, ValueError, TypeError) as error:
-        if path is None:
+        from tartree.table.places import RowError
+
+        found = error.at(n_before + error.row + FIRST_ROW) if isinstance(error, RowError) else error
+        said = found.message if isinstance(found, Problem) else explain(found)
+        if path is None and found is error:
             raise
-        said = error.message if isinstance(error, Problem) else explain(error)
-        raise Problem(f"{path}: {said}") from error
+        raise Problem(said if path is None else f"{path}: {said}") from error
 
 
 def _forget_output() -> None:

@@ -125,10 +125,10 @@ def _finite(value: float) -> float | None:
 
 def fit_file(data: str, target_name: str, settings: Settings, notes: Notes) -> Report:
     """Read a table, compare models on it, fit one to all of it and save that."""
-    streamed = open_stream(data, settings.stream if settings.cluster is None else True, settings.drop)
+    streamed = open_stream(data, settings.stream if settings.cluster is None else True, target_name, settings.drop)
     if streamed is not None:
         return fit_streamed(streamed, data, target_name, settings, notes)
-    with open_table(data, notes, drop=settings.drop) as source:
+    with open_table(data, notes, target=target_name, drop=settings.drop) as source:
         check_columns(source, target_name, settings.drop)
         _check_out(settings)
         table, labels, raw = prepare(source, target_name, settings.drop, settings.drop_missing_target, notes)

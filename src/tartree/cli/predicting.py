@@ -84,7 +84,10 @@ class Columns:
         used = {feature.column for feature in self._encoder.features_}
         names = getattr(model, "feature_names_in_", None)
         if names is None:  # fitted to an array: the columns of the table in their order
-            names = [name for name in source.names if name != getattr(model, "target_name_", None)]
+            index = [] if source.table is None else source.table.index_names
+            names = [
+                name for name in source.names if name != getattr(model, "target_name_", None) and name not in index
+            ]
             if len(names) != self._encoder.n_features_in_:
                 raise Problem(
                     f"the model was fitted to {counted(self._encoder.n_features_in_, 'column')} without names, "
@@ -120,6 +123,16 @@ class Columns:
             return pa.table(arrays, names=self._names)
         return np.array([array.to_pylist() for array in arrays], dtype=object).T
 
+    def select_all(self, table: Any) -> Any:
+        """The same of a whole table, which may come from several files; what is wrong is said with the file."""
+        try:
+            return self.select(table, 0)
+        except Problem:
+            for path, part in self._source.parts(table):
+                with naming(path):
+                    self.select(part, 0)
+            raise
+
     def _convert(self, array: Any, name: str, column: Any, n_before: int) -> Any:
         first_row = n_before + 2  # the header is row 1, also of tables that are not text: one way to count
         if not self._source.is_text:
@@ -142,7 +155,7 @@ class Columns:
 def _predicted(model: Any, source: Source, columns: Columns, proba: bool, chunk_rows: int) -> Iterator[Any]:
     """The rows of a table with their predictions, chunk by chunk."""
     for path, n_before, chunk in source.chunks(chunk_rows):
-        with naming(path):
+        with naming(path, n_before):
             found = with_predictions(model, chunk, columns.select(chunk, n_before), proba)
         yield found
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tartree.cli import values
-from tartree.cli.errors import Problem, counted, listed, missing_column
+from tartree.cli.errors import Problem, counted, listed, missing_column, naming
 from tartree.cli.notes import Notes
 from tartree.cli.reading import Source
 
@@ -25,8 +25,10 @@ def prepare(
     table = table.drop_columns([name for name in drop if name in table.column_names])  # some were never read
     if source.is_text:
         table = _typed(table, source, notes)
-    for name in table.column_names:
-        values.check_finite(table[name], name, first_row=2)  # the header is row 1
+    for path, part in source.parts(table):
+        for name in table.column_names:
+            with naming(path):
+                values.check_finite(part[name], name, first_row=2)  # the header is row 1
     keep = _rows_with_values(table)
     n_rows = _count(keep)
     if n_rows < table.num_rows:

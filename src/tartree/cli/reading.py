@@ -45,6 +45,14 @@ class Source:
         batches = list(self.batches)
         return pa.Table.from_batches(batches).unify_dictionaries()
 
+    def parts(self, table: Any) -> Iterator[tuple[str | None, Any]]:
+        """The rows of each file, of a table that `read_all` gave; with its name, where there are several."""
+        if self.table is None or len(self.table.files) < 2:
+            yield None, table
+            return
+        for path, rows in zip(self.table.files, self.table.file_rows, strict=True):
+            yield path, table.slice(rows.start, len(rows))
+
     def chunks(self, rows: int) -> Iterator[tuple[str | None, int, Any]]:
         """Tables of `rows` rows each, the last of a file of fewer; one without rows if there are none.
 
@@ -52,9 +60,11 @@ class Source:
         """
         files: Iterable[tuple[str | None, Iterator[Any]]] = [(None, self.batches)]
         if self.table is not None and len(self.table.files) > 1 and self.table.n_rows:
+            names, cast = self.table.files, self.table.as_table
             scan = groupby(self.table.scan(), key=itemgetter(0))
-            cast = self.table.as_table
-            files = ((path, (one for _, piece in own for one in cast(piece).to_batches())) for path, own in scan)
+            files = (
+                (names[file], (one for *_, piece in own for one in cast(piece).to_batches())) for file, own in scan
+            )
         for path, batches in files:
             n_before = 0
             for chunk in _in_chunks(batches, rows):
@@ -83,20 +93,26 @@ def _in_chunks(batches: Iterator[Any], rows: int) -> Iterator[Any]:
 
 @contextmanager
 def open_table(
-    path: str, notes: Notes, *, drop: Sequence[str] = (), needed: Sequence[str] | None = None
+    path: str,
+    notes: Notes,
+    *,
+    target: str | None = None,
+    drop: Sequence[str] = (),
+    needed: Sequence[str] | None = None,
 ) -> Iterator[Source]:
     """Open a table by what it holds, whatever its name ends in; `batches` can be read once, within the context.
 
-    Columns of Parquet files must agree, but for those to `drop`, which are not read. Where some are `needed`, others
-    that do not agree are left out.
+    Columns of Parquet files must agree, but for those to `drop`, which are not read. Where there is a `target`, the
+    index of pandas is not read either, unless it is that. Where some are `needed`, others that do not agree are left
+    out.
     """
     if is_several(path):
-        yield _open_files(path, notes, drop, needed)
+        yield _open_files(path, notes, target, drop, needed)
         return
     with open_bytes(path) as file:
         start = file.start
         if start.startswith(b"PAR1"):
-            yield _open_parquet(path, notes, drop, needed)
+            yield _open_parquet(path, notes, target, drop, needed)
             return
         for ending in (".parquet", ".pq"):
             if path.lower().endswith(ending):
@@ -111,13 +127,13 @@ def is_several(path: str) -> bool:
     return os.path.isdir(path) or (glob.has_magic(path) and not os.path.exists(path))
 
 
-def open_stream(path: str, asked: bool | None, drop: Sequence[str] = ()) -> Any:
+def open_stream(path: str, asked: bool | None, target: str, drop: Sequence[str] = ()) -> Any:
     """A `ParquetTable` where a table is to be streamed, because of its size or on demand; None if it is not."""
     if not is_several(path) and not (path != STANDARD_INPUT and _is_parquet(path)):
         if asked:
             raise not_parquet(label(path))
         return None
-    table = _parquet(path, drop, in_memory=None if asked is None else not asked)
+    table = _parquet(path, target, drop, in_memory=None if asked is None else not asked)
     return None if table.in_memory else table
 
 
@@ -130,34 +146,58 @@ def _is_parquet(path: str) -> bool:
         return file.read(4) == b"PAR1"
 
 
-def _parquet(path: str, drop: Sequence[str], needed: Sequence[str] | None = None, in_memory: bool | None = None) -> Any:
+def _parquet(
+    path: str,
+    target: str | None,
+    drop: Sequence[str],
+    needed: Sequence[str] | None = None,
+    in_memory: bool | None = None,
+) -> Any:
     from tartree.table import ParquetTable
 
     table = ParquetTable(path, columns=(), in_memory=in_memory)
     if needed is not None:
         agreed = {*needed, *table.common_names()}
         drop = [name for name in table.all_names if name not in agreed]
+    else:
+        kept = table.common_names() if target is None else [target]
+        drop = [*drop, *(name for name in table.index_names if name not in kept)]
     return table.select([name for name in table.all_names if name not in drop])
 
 
-def _open_files(path: str, notes: Notes, drop: Sequence[str], needed: Sequence[str] | None) -> Source:
-    table = _parquet(path, drop, needed)
-    names = table.all_names  # those to drop too: they are there
-    if needed is not None:
-        left_out = [repr(name) for name in names if name not in table.names]
-        if left_out:
-            notes.add(f"left out: {listed(left_out)}, which not all files have, or not in one type")
-        names = table.names
+def note_index(table: Any, drop: Sequence[str], notes: Notes) -> None:
+    """Say so where the index of pandas is left out, unasked."""
+    index = [repr(name) for name in table.index_names if name not in table.names and name not in drop]
+    if index:
+        notes.add(
+            f"left out: {listed(index)}, the index of the rows in pandas; reset_index() before to_parquet keeps it"
+        )
+
+
+def _open_files(
+    path: str, notes: Notes, target: str | None, drop: Sequence[str], needed: Sequence[str] | None
+) -> Source:
+    table = _parquet(path, target, drop, needed)
+    names = [
+        name for name in table.all_names if name in table.names or name in drop
+    ]  # those to drop too: they are there
+    if needed is None:
+        note_index(table, drop, notes)
+    elif len(names) < len(table.all_names):
+        left_out = [repr(name) for name in table.all_names if name not in table.names]
+        notes.add(f"left out: {listed(left_out)}, which not all files have, or not in one type")
 
     def batches() -> Iterator[Any]:
         yield pa.RecordBatch.from_pylist([], schema=table.schema)
-        for _, piece in table.scan():
+        for *_, piece in table.scan():
             yield from table.as_table(piece).to_batches()
 
     return Source(path, names, batches(), is_text=False, table=table)
 
 
-def _open_parquet(path: str, notes: Notes, drop: Sequence[str], needed: Sequence[str] | None) -> Source:
+def _open_parquet(
+    path: str, notes: Notes, target: str | None, drop: Sequence[str], needed: Sequence[str] | None
+) -> Source:
     if path == STANDARD_INPUT:
         raise Problem("standard input holds Parquet, which cannot be read from a pipe; give the name of the file")
     try:
@@ -166,7 +206,7 @@ def _open_parquet(path: str, notes: Notes, drop: Sequence[str], needed: Sequence
     except pa.ArrowException as error:
         raise Problem(f"{path} must be a Parquet file, however: {error}; write it again") from error
     _check_names(names, path)
-    return _open_files(path, notes, drop, needed)
+    return _open_files(path, notes, target, drop, needed)
 
 
 def _open_csv(stream: Utf8, name: str, notes: Notes) -> Source:

@@ -53,7 +53,7 @@ def report_file(
             table = source.read_all()
             if not table.num_rows:
                 raise Problem(f"{source.label} has a header and no rows")
-            X = columns.select(table, 0)
+            X = columns.select_all(table)
             y = None
             if name is not None:
                 X, y = _with_truth(model, X, table[name], name, source, notes)

@@ -105,7 +105,7 @@ class Found:
 
 def search_file(data: str, target_name: str, settings: Settings, notes: Notes) -> Found:
     """Read a table, search on it, and write the model, the picture and the page."""
-    with open_table(data, notes, drop=settings.drop) as source:
+    with open_table(data, notes, target=target_name, drop=settings.drop) as source:
         check_columns(source, target_name, settings.drop)
         _check_files(settings)
         table, labels, raw = prepare(source, target_name, settings.drop, settings.drop_missing_target, notes)

@@ -7,9 +7,10 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from tartree.cli.errors import Problem, counted, missing_column
+from tartree.cli.errors import Problem, counted, missing_column, naming
 from tartree.cli.notes import Notes
 from tartree.cli.preparing import count_columns
+from tartree.cli.reading import note_index
 from tartree.cli.targets import Target, Task, guess_task, is_number
 
 #: Rows that are looked at to find out whether to classify or to predict a number.
@@ -29,6 +30,7 @@ def prepare(
         raise Problem(f"{data} has no column beside the target {target!r} to predict it from")
     if not table.n_rows:
         raise Problem(f"{data} has a header and no rows")
+    note_index(table, drop, notes)
     if asked != "auto":
         return asked
     column = _first_rows(table, target)
@@ -46,7 +48,7 @@ def _first_rows(table: Any, target: str) -> Any:
     chosen = table.select([target])
     found: list[Any] = []
     n_rows = 0
-    for _, piece in chosen.scan():
+    for *_, piece in chosen.scan():
         found.append(chosen.as_table(piece)[target])
         n_rows += piece.num_rows
         if n_rows >= SAMPLE_ROWS:
@@ -68,10 +70,11 @@ def fit(
     from tartree.cli import clusters
     from tartree.estimators.streaming import fit_stream
 
-    if cluster is None:
-        found = fit_stream(model, table, [target], drop_missing_target=drop_missing_target)
-    else:
-        found = clusters.fit(model, table, target, drop_missing_target, cluster)
+    with naming(None):  # the library says the file
+        if cluster is None:
+            found = fit_stream(model, table, [target], drop_missing_target=drop_missing_target)
+        else:
+            found = clusters.fit(model, table, target, drop_missing_target, cluster)
     n_rows = sum(map(sum, found.rows.values()))
     if n_rows < table.n_rows:
         notes.add(f"left out: {counted(table.n_rows - n_rows, 'row')} without a target")

@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from tartree.cluster.connecting import connected, count_slots, noted
@@ -42,7 +43,7 @@ def fit(
 
     Every worker reads its own blocks of the files. In each step the workers learn from their parts of one batch, and
     the mean of their gradients, by weight, moves the same tree on all of them. Up to eight workers,
-    neither encoding nor batches depend on their number; results differ by the order in which numbers are added.
+    neither the encoder nor batches depend on their number; results differ by the order in which numbers are added.
     (Dropout, drawn by each worker, and the balance penalty, a mean of the workers', do depend on it; and more workers
     have more lanes, hence other batches.)
 
@@ -85,7 +86,8 @@ def fit(
     """
     from tartree.estimators.streaming import check_names, check_types
 
-    table = everywhere(source)  # what is wrong with the files is said before anybody starts
+    named = [*(y if isinstance(y, list | tuple) else [y]), sample_weight]
+    table = everywhere(source).with_index(named)  # what is wrong with the files is said before anybody starts
     targets, weight = check_names(table, y, sample_weight)
     check_types(table, targets, weight, labels=hasattr(estimator, "class_weight"))
     fit_table(
@@ -127,7 +129,7 @@ def fit_table(
             fitted, found = _run(ray, work, number, cpus, gpus, folder, retries, estimator.verbose)
     own = estimator.get_params(deep=False)
     estimator.__dict__.update(fitted.__dict__)
-    estimator.set_params(**own)  # a seed that was drawn for this fit is not a parameter
+    estimator.set_params(**own)  # what was sent to the workers is not a parameter
     estimator.tree_.to(estimator._device())
     return found
 
@@ -150,14 +152,19 @@ def _check_workers(ray: Any, workers: int | tuple[int, int] | None, cpus: int, g
 
 
 def _with_seed(estimator: Estimator, gpus: float) -> Estimator:
-    """A copy for the workers: on their kind of device, and with one seed for all."""
+    """A copy for the workers: on their kind of device, and with the random numbers that one process would draw.
+
+    A generator is sent as it is, and goes on here as if the fit had drawn from it.
+    """
     from sklearn.utils import check_random_state
 
     sent = copy.copy(estimator)
     if sent.device == "auto":
         sent.device = "cuda" if gpus else "cpu"
-    if not isinstance(sent.random_state, int):
-        sent.random_state = int(check_random_state(sent.random_state).randint(2**31 - 1))
+    if not isinstance(sent.random_state, Integral):
+        own = check_random_state(sent.random_state)
+        sent.random_state = copy.deepcopy(own)  # all workers, and those that start again, draw the same from it
+        estimator._draw_seeds(own)
     sent.verbose = 0
     return sent
 

@@ -113,7 +113,6 @@ class Predictor:
 
     def __init__(self, model: Any, table: Any, function: Callable[[Any, Any, str, int], Any], on_gpu: bool) -> None:
         self.model, self.table, self.function = model, table, function
-        self._starts = {block.file: block.first for block in reversed(table.blocks)}  # the first row of each file
         model.tree_.to("cuda" if on_gpu else "cpu")
 
     def __call__(self, batch: dict[str, NDArray[Any]]) -> Iterator[Any]:
@@ -127,12 +126,12 @@ class Predictor:
             yield pa.table({FAILED: [cloudpickle.dumps(noted(error))]})
 
     def _predicted(self, block: Any) -> Iterator[Any]:
-        path, n_before = self.table.files[block.file], block.first - self._starts[block.file]
+        from tartree.table.places import naming
+
+        path, n_before = self.table.files[block.file], self.table.rows_of(block).start
         for piece in self.table.read(block, piece_rows=PIECE_ROWS):
-            try:
+            with naming(path, range(n_before, n_before + piece.num_rows)):
                 found = self.function(self.model, self.table.as_table(piece), path, n_before)
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"{path}: {error}") from error
             yield found
             n_before += piece.num_rows
 
@@ -151,8 +150,9 @@ class Numbers:
             found = found.argmax(axis=1) if self.method == "predict" else found
         else:
             found = model.predict(rows)
-        names = [f"column_{place}" for place in range(found.shape[1])] if found.ndim == 2 else ["value"]
-        return pa.table([pa.array(column) for column in found.reshape(len(found), -1).T], names=names)
+        if found.ndim == 1:
+            return pa.table({"value": found})
+        return pa.table({f"column_{place}": column for place, column in enumerate(found.T)})
 
     @staticmethod
     def array(table: Any) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ def everywhere(source: Any, columns: Sequence[str] | None = None) -> ParquetTabl
             f"Arrow dataset, however: {type(source).__name__}; fit a table in memory with model.fit(X, y)"
         )
     table = as_parquet(source, columns)
-    table = table.select(table.names)  # a copy
+    table = copy.copy(table)
     if table.is_local:
         table.files = [path if "://" in path else os.path.abspath(path) for path in table.files]
     return table

@@ -1,7 +1,8 @@
 """The workers of a training on a cluster: what each has learnt is put together by torch's collectives.
 
 The gradients of a tree are left by a formula, not by autograd, so that the hooks of torch's own data-parallel module
-would never be called; and they are few. They travel as one buffer a step.
+would never be called; and it would take the plain mean, whatever the weight of a worker's rows. They are few, and
+travel as one buffer a step.
 """
 
 from __future__ import annotations

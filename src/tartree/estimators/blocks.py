@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tartree.estimators.targets import TargetCoder, TargetStatistics, as_values, missing
 from tartree.table import ParquetTable, TableEncoder, TableStatistics
 from tartree.table.parquet import Block
+from tartree.table.places import RowError, among, naming
 from tartree.training.lanes import Piece
 from tartree.training.stream import Shares, ahead
 
@@ -31,6 +32,7 @@ class RawPiece(NamedTuple):
     targets: list[Any]  # of pyarrow.Array
     weights: NDArray[np.float64] | None  # (rows,)
     draw: NDArray[np.float64]  # (rows,), from 0 to 1
+    rows: Any  # a range or an array, (rows,): their numbers in the file
 
 
 @dataclass(frozen=True)
@@ -57,43 +59,64 @@ class RawBlocks:
     def read(self, block: int, piece_rows: int) -> Iterator[RawPiece]:
         """Rows of a block that have a target."""
         here: Block = self.table.blocks[block]
-        path, roles = self.table.files[here.file], self.roles
-        first = here.first
+        first, before = here.first, self.table.rows_of(here).start
         for piece in self.table.read(here, piece_rows=piece_rows):
-            draw = draws(roles.seed, first, piece.num_rows)
-            first += piece.num_rows
-            gaps = self._gaps(piece, path)
-            if gaps is not None:
-                keep = pc.invert(gaps)
-                piece, draw = piece.filter(keep), draw[keep.to_numpy(zero_copy_only=False)]
-            weights = None if roles.weight is None else self._weights(piece, path)
-            yield RawPiece(piece.select(roles.features), [piece.column(name) for name in roles.targets], weights, draw)
+            rows = range(before, before + piece.num_rows)
+            draw = draws(self.roles.seed, first, piece.num_rows)
+            first, before = first + piece.num_rows, rows.stop
+            with self.naming(block, rows):
+                found = self._sorted(piece, draw, rows)
+            yield found
 
-    def _gaps(self, piece: Any, path: str) -> Any:
-        """Rows without a target, None if there are none."""
-        found = None
-        for name in self.roles.targets:
-            gaps = missing(piece.column(name))
-            n_gaps = pc.sum(gaps).as_py() or 0
-            if not n_gaps:
-                continue
-            if not self.roles.drop_missing_target:
-                raise ValueError(
-                    f"{path}: target {name!r} must have a value in every row, however: {n_gaps:,} of "
-                    f"{piece.num_rows:,} rows read are without; fill them or leave these rows out"
-                )
-            found = gaps if found is None else pc.or_(found, gaps)
-        return found
+    def naming(self, block: int, rows: Any) -> AbstractContextManager[None]:
+        """Errors with the name of the file, and the row there."""
+        return naming(self.table.files[self.table.blocks[block].file], rows)
 
-    def _weights(self, piece: Any, path: str) -> NDArray[np.float64]:
-        weights = as_values(piece.column(self.roles.weight))
-        if not (np.isfinite(weights).all() and (weights >= 0).all()):
-            wrong = weights[~(np.isfinite(weights) & (weights >= 0))][0]
-            raise ValueError(
-                f"{path}: sample_weight {self.roles.weight!r} must hold numbers of at least 0, without gaps, "
-                f"however: {wrong}; correct the column"
-            )
-        return weights
+    def _sorted(self, piece: Any, draw: NDArray[np.float64], rows: range) -> RawPiece:
+        """The columns by their roles, of rows that have a target."""
+        roles, kept = self.roles, None
+        gaps = [missing(piece.column(name)) for name in roles.targets]
+        if not roles.drop_missing_target:
+            for name, own in zip(roles.targets, gaps, strict=True):
+                check_gaps(own, name)
+        elif any(pc.any(own).as_py() for own in gaps):
+            keep = np.logical_not(np.any([own.to_numpy(zero_copy_only=False) for own in gaps], axis=0))
+            kept = np.flatnonzero(keep)
+            piece, draw = piece.filter(pa.array(keep)), draw[keep]
+        weights = None
+        if roles.weight is not None:
+            weights = as_values(piece.column(roles.weight))
+            with among(kept):
+                check_weights(weights, roles.weight)
+        targets = [piece.column(name) for name in roles.targets]
+        numbers = rows if kept is None else rows.start + kept
+        return RawPiece(piece.select(roles.features), targets, weights, draw, numbers)
+
+
+def check_gaps(gaps: Any, name: str) -> None:
+    """Raise where a target is missing."""
+    if pc.any(gaps).as_py():
+        said = f"target {name!r} must have a value in every row, however: "
+        raise RowError(said, pc.index(gaps, True).as_py(), " has none; fill it, or leave such rows out")
+
+
+def check_finite(column: Any, name: str, weights: NDArray[np.float64] | None = None) -> None:
+    """Raise where a target with weight is infinite."""
+    if not pa.types.is_floating(column.type):
+        return
+    wrong = np.isinf(as_values(column)) & (weights is None or weights > 0)
+    if wrong.any():
+        said = f"target {name!r} must be finite, however: "
+        raise RowError(said, int(wrong.argmax()), " contains infinity; leave such rows out")
+
+
+def check_weights(weights: NDArray[np.float64], name: str) -> None:
+    """Raise where a weight is negative or none."""
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(wrong.argmax())
+        said = f"sample_weight {name!r} must hold numbers of at least 0, without gaps, however: "
+        raise RowError(said, row, f" holds {weights[row]}; correct the column")
 
 
 @dataclass
@@ -106,7 +129,7 @@ class StreamStatistics:
     rows: dict[int, tuple[int, int]] = field(default_factory=dict)  # of each block: to learn from, and held out
 
     def merge(self, other: StreamStatistics) -> None:
-        """Add what another worker found in other blocks."""
+        """Add what was found in other blocks."""
         self.columns.merge(other.columns)
         self.target.merge(other.target)
         self.held_out.merge(other.held_out)
@@ -132,13 +155,12 @@ def gather(
 
     with ThreadPoolExecutor(THREADS) as executor, closing(ahead(pieces(), 2)) as coming:
         for number, piece in coming:
-            path = blocks.table.files[blocks.table.blocks[number].file]
-            try:
+            with blocks.naming(number, piece.rows):
                 if look_at_columns:
                     statistics.columns.update(piece.features, piece.weights, executor)
+                for name, column in zip(blocks.roles.targets, piece.targets, strict=True):
+                    check_finite(column, name, piece.weights)
                 target.update(piece.targets, piece.weights)
-            except (ValueError, TypeError) as error:
-                raise ValueError(f"{path}: {error}") from error
             out = np.flatnonzero(piece.draw < shares.held_out)
             n_held_out = len(out)
             if n_held_out:
@@ -157,14 +179,16 @@ class EncodedBlocks:
 
     def read(self, block: int) -> Iterator[Piece]:
         for piece in self.blocks.read(block, self.piece_rows):
-            yield self._encoded(piece)
+            with self.blocks.naming(block, piece.rows):
+                found = self._encoded(piece)
+            yield found
 
     def nothing(self) -> Piece:
         table, roles = self.blocks.table, self.blocks.roles
         empty = pa.RecordBatch.from_pylist([], schema=table.schema)
         targets = [empty.column(name) for name in roles.targets]
         weights = None if roles.weight is None else np.empty(0)
-        return self._encoded(RawPiece(empty.select(roles.features), targets, weights, np.empty(0)))
+        return self._encoded(RawPiece(empty.select(roles.features), targets, weights, np.empty(0), range(0)))
 
     def _encoded(self, piece: RawPiece) -> Piece:
         target = self.coder.encode(piece.targets)

@@ -20,6 +20,7 @@ from tartree.nn.best_leaf import best_leaf
 from tartree.structure import Structure
 from tartree.table import TableEncoder
 from tartree.table.parquet import as_parquet, is_parquet
+from tartree.table.places import naming
 
 
 class Predicting:
@@ -62,11 +63,10 @@ class Predicting:
         table = as_parquet(X, names.tolist())
 
         def pieces() -> Iterator[Tensor]:
-            for path, piece in table.scan(piece_rows=min(size, 2**16)):
-                try:
-                    yield self._encoded(piece)
-                except (ValueError, TypeError) as error:
-                    raise ValueError(f"{path}: {error}") from error
+            for file, n_before, piece in table.scan(piece_rows=min(size, 2**16)):
+                with naming(table.files[file], range(n_before, n_before + piece.num_rows)):
+                    found = self._encoded(piece)
+                yield found
             if not table.blocks:
                 yield self._encoded(table.schema.empty_table())
 

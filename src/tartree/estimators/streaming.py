@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +14,20 @@ import torch
 from sklearn.utils import check_random_state
 
 from tartree.estimators.base import SAMPLE_ROWS
-from tartree.estimators.blocks import EncodedBlocks, RawBlocks, Roles, StreamStatistics, gather
-from tartree.estimators.targets import check_target_type, plain
+from tartree.estimators.blocks import (
+    EncodedBlocks,
+    RawBlocks,
+    Roles,
+    StreamStatistics,
+    check_finite,
+    check_gaps,
+    check_weights,
+    gather,
+)
+from tartree.estimators.targets import as_values, check_target_type, missing, plain
 from tartree.table import ParquetTable, TableEncoder
 from tartree.table.parquet import as_parquet
+from tartree.table.places import RowError
 from tartree.table.schemas import family
 from tartree.training import ALONE, Keeper, StreamRows, Team, train
 from tartree.training.lanes import LANES, Lanes, joined
@@ -36,7 +47,7 @@ PIECE_VALUES = 2**18
 
 def fit_parquet(estimator: BaseTart, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit to a table in files; `y` and `sample_weight` are names of its columns."""
-    table = as_parquet(X)
+    table = as_parquet(X).with_index([*(y if isinstance(y, list | tuple) else [y]), sample_weight])
     targets, weight = check_names(table, y, sample_weight)
     if not table.in_memory:
         fit_stream(estimator, table, targets, weight)
@@ -44,9 +55,24 @@ def fit_parquet(estimator: BaseTart, X: Any, y: Any, sample_weight: Any) -> None
     check_types(table, targets, weight, labels=hasattr(estimator, "class_weight"))
     rows = table.read_all()
     features = rows.drop_columns([*targets, *([] if weight is None else [weight])])
-    with _all_or_nothing(estimator):
+    with _all_or_nothing(estimator), _placing(table):
+        for name in targets:
+            check_gaps(missing(rows[name]), name)
+            check_finite(rows[name], name)
+        if weight is not None:
+            check_weights(as_values(rows[weight]), weight)
         estimator.fit(features, *_target_and_weight(rows, targets, weight))
         estimator.target_name_ = ", ".join(targets)
+
+
+@contextmanager
+def _placing(table: ParquetTable) -> Iterator[None]:
+    """Say what is wrong with a row of the whole table with its file, and the row's number there."""
+    try:
+        yield
+    except RowError as error:
+        path, row = table.place(error.row)
+        raise error.at(row, path) from error
 
 
 def read_target(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any]:
@@ -149,17 +175,12 @@ def _fit(
     lanes = Lanes.deal([block.rows for block in table.blocks], n_lanes)
     served = range(team.rank, len(lanes.blocks), team.size)
     going_on = estimator.warm_start and hasattr(estimator, "tree_")
-    statistics = _merged(
-        team.gather(
-            gather(
-                blocks,
-                [block for lane in served for block in lanes.blocks[lane]],
-                estimator._target_statistics(len(targets)),
-                shares,
-                look_at_columns=not going_on,
-            )
-        )
-    )
+
+    def look(lane: int) -> StreamStatistics:
+        target = estimator._target_statistics(len(targets))
+        return gather(blocks, lanes.blocks[lane], target, shares, look_at_columns=not going_on)
+
+    statistics = _merged(team, ((lane, look(lane)) for lane in served))
     if not sum(map(sum, statistics.rows.values())):
         raise ValueError(f"{table.label} must have rows to learn from, however: there are none")
     if going_on:
@@ -254,11 +275,19 @@ def _most_features(table: ParquetTable) -> int:
     return sum(2 if family(field.type) in NUMERIC else levels for field in table.schema)
 
 
-def _merged(parts: list[StreamStatistics]) -> StreamStatistics:
-    first, *others = parts
-    for other in others:
-        first.merge(other)
-    return first
+def _merged(team: Team, own: Iterator[tuple[int, StreamStatistics]]) -> StreamStatistics:
+    """The statistics of all lanes, merged in the order of lanes, from those of this worker's.
+
+    A sketch, or a count that forgets, depends on what was merged with what. So every lane has its own, whoever looks at
+    it: the encoder is the same to the last bit for any number of workers. One worker alone merges as it goes, and never
+    holds more than two.
+    """
+    if team.size > 1:
+        own = iter(sorted((pair for part in team.gather(list(own)) for pair in part), key=itemgetter(0)))
+    _, merged = next(own)
+    for _, lane in own:
+        merged.merge(lane)
+    return merged
 
 
 def _set_sample(estimator: BaseTart, rows: StreamRows, team: Team) -> None:

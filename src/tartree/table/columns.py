@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.table import units
+from tartree.table.places import RowError
 from tartree.table.reading import RawColumn
 from tartree.table.scaling import Scaling, standardise, through_quantiles
 
@@ -360,9 +361,10 @@ def gaps_of(values: NDArray[np.float64], label: str) -> NDArray[np.bool_] | None
     missing = np.isnan(values)
     infinite = ~(finite | missing)
     if infinite.any():
-        raise ValueError(
-            f"{label} must hold finite numbers or gaps, however: row {int(infinite.argmax())} contains infinity or a "
-            "value too large for float64; replace it with a number or leave it out"
+        raise RowError(
+            f"{label} must hold finite numbers or gaps, however: ",
+            int(infinite.argmax()),
+            " contains infinity or a value too large for float64; replace it with a number or leave it out",
         )
     return missing
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tartree.table.columns import Column, Constant, Feature, Fitting, fit_column
 from tartree.table.matrix import MatrixEncoding
+from tartree.table.places import among
 from tartree.table.reading import Table, read_table, string_names
 from tartree.table.state import FORMAT, Arrays, Fields, knots_key, read_column, refuse, write_column
 from tartree.table.statistics import TableStatistics
@@ -114,14 +115,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             rows = np.flatnonzero(weights > 0)
             weights = weights[rows]
         fitting = self._fitting()
-        columns = [
-            fit_column(
-                table.read(index) if rows is None or len(rows) == table.n_rows else table.read(index).take(rows),
-                fitting,
-                weights,
-            )
-            for index in range(table.n_columns)
-        ]
+        columns = []
+        for index in range(table.n_columns):
+            raw = table.read(index)
+            with among(rows):
+                columns.append(
+                    fit_column(raw if rows is None or len(rows) == table.n_rows else raw.take(rows), fitting, weights)
+                )
         self._set_fitted(columns, names)
         return self
 

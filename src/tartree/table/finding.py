@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -21,13 +21,13 @@ Constants: TypeAlias = dict[str, Any]  # of a file: columns of one value, as pya
 class Found(NamedTuple):
     """Files in their order, and what is known of them before they are opened."""
 
-    files: dict[str, Constants]
+    files: list[tuple[str, Constants]]
     filesystem: Any = None  # None: that of this machine
     schema: Any = None  # that of an Arrow dataset
 
 
 def find(source: Source) -> Found:
-    """The files that a source means; of paths, in the order of their names."""
+    """The files that a source means: those of a folder or a pattern by the text of their paths, others as given."""
     if is_dataset(source):
         found = _of_dataset(source)
     else:
@@ -45,19 +45,24 @@ def is_dataset(source: Any) -> bool:
 
 def _paths(path: str) -> list[str]:
     if os.path.isdir(path):
-        return [str(file) for file in sorted(Path(path).rglob("*")) if _is_meant(file.relative_to(path))]
+        return _in_order(str(file) for file in Path(path).rglob("*") if _is_meant(file.relative_to(path)))
     if os.path.exists(path):
         return [path]
     if glob.has_magic(path):
-        return [file for match in sorted(glob.glob(path, recursive=True)) for file in _paths(match)]
+        return _in_order(file for match in glob.glob(path, recursive=True) for file in _paths(match))
     raise FileNotFoundError(2, "No such file or directory", path)
+
+
+def _in_order(paths: Iterable[str]) -> list[str]:
+    """Each once, sorted as Arrow and pandas sort those of a folder; `**` finds a file and the folder that holds it."""
+    return sorted({str(Path(path)) for path in paths}, key=lambda path: path.replace(os.sep, "/"))
 
 
 def _is_meant(path: Path) -> bool:
     return path.suffix.lower() in ENDINGS and not any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _folder_columns(paths: Sequence[str]) -> dict[str, Constants]:
+def _folder_columns(paths: Sequence[str]) -> list[tuple[str, Constants]]:
     """Of each file, what the folders right above it say: whole numbers if they all are, text otherwise."""
     import pyarrow as pa
 
@@ -68,13 +73,14 @@ def _folder_columns(paths: Sequence[str]) -> dict[str, Constants]:
             texts.setdefault(name, set()).update([] if text is None else [text])
     numbers = {name for name, own in texts.items() if own and all(map(_is_whole, own))}
     kinds = {name: pa.int64() if name in numbers else pa.string() for name in texts}
-    return {
+    values = {
         path: {
             name: pa.scalar(int(text) if text is not None and name in numbers else text, kinds[name])
             for name, text in names.items()
         }
         for path, names in said.items()
     }
+    return [(path, values[path]) for path in paths]
 
 
 def _said_by_folders(path: str) -> dict[str, str | None]:
@@ -110,9 +116,10 @@ def _of_dataset(dataset: Any) -> Found:
         )
     if getattr(dataset, "_scan_options", None):
         raise ValueError("a dataset must not be filtered, however: it has a filter; write what it leaves as Parquet")
-    files: dict[str, Constants] = {}
-    for fragment in sorted(dataset.get_fragments(), key=lambda fragment: fragment.path):
+    files: list[tuple[str, Constants]] = []
+    for fragment in dataset.get_fragments():  # in the order of the dataset's rows
         keys = pyarrow.dataset.get_partition_keys(fragment.partition_expression)
         known = [name for name in keys if name in dataset.schema.names]
-        files[fragment.path] = {name: pa.scalar(keys[name], dataset.schema.field(name).type) for name in known}
+        constants = {name: pa.scalar(keys[name], dataset.schema.field(name).type) for name in known}
+        files.append((fragment.path, constants))
     return Found(files, dataset.filesystem, dataset.schema)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from os import PathLike
 from typing import Any, NamedTuple, NoReturn
 
 from tartree.table.finding import Source, find, is_dataset
 from tartree.table.footers import Footers, stamp
-from tartree.table.schemas import agrees, check_plain, check_schemas, common_type, family
+from tartree.table.schemas import agrees, check_plain, check_schemas, common_type, family, index_names
 
 #: Values that a table from files may have to be read into memory as a whole: rows times columns.
 IN_MEMORY_VALUES = 2**25
@@ -41,9 +42,12 @@ class ParquetTable:
     source : path, pattern, folder, list of these, or pyarrow.dataset.Dataset
         A pattern has `*`, `?` or `[`. Of a folder, all files that end in .parquet or .pq are taken, those in folders
         within too. Folders such as `year=2024` right above a file are columns, unless the file has a column of that
-        name. Files are read in the order of their names. A dataset has the columns of its schema.
+        name. Files of a folder or a pattern are read in the order of their paths as text, as pandas and Arrow do, and
+        others as they are given; one that is given twice is read twice. A dataset has the columns of its schema, and
+        its order of rows.
     columns : sequence of str, optional
-        The columns to read, in this order; by default all.
+        The columns to read, in this order; by default all but those that pandas wrote, in any of the files, as the
+        index of its rows.
     drop : sequence of str, default=()
         Columns to leave out.
     in_memory : bool, optional
@@ -57,6 +61,8 @@ class ParquetTable:
         The columns.
     all_names : list of str
         Those of any file, whether chosen or not.
+    index_names : list of str
+        Those among them that are the index of a pandas table.
     schema : pyarrow.Schema
         Their types, wide enough for all files.
     n_rows : int
@@ -83,26 +89,31 @@ class ParquetTable:
         found = find(source)
         self._filesystem = found.filesystem
         self._footers = Footers()
-        self.files = list(found.files)
-        self._constants = list(found.files.values())  # of each file: columns that its folders' names say
+        self.files = [path for path, _ in found.files]
+        self._constants = [constants for _, constants in found.files]  # of each file: what its folders' names say
         self._in_memory = in_memory
         # Each different one, with the first file that has it.
         self._schemas: list[tuple[str, Any]] = [] if found.schema is None else [("the dataset's schema", found.schema)]
         groups: list[list[int]] = []
+        index: dict[str, None] = {}
         for place, path in enumerate(self.files):
             with self._open(place) as file:
+                index |= dict.fromkeys(index_names(file.schema_arrow))
                 schema = self._with_constants(file.schema_arrow.remove_metadata(), place)
                 if not any(schema.equals(known) for _, known in self._schemas):
                     self._schemas.append((path, schema))
                 groups.append([file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)])
-        self.n_rows = sum(map(sum, groups))
+        *self._starts, self.n_rows = accumulate(map(sum, groups), initial=0)  # the first row of each file
         self.blocks = _blocks(groups, self.n_rows)
         known = self._schemas if found.schema is None else self._schemas[:1]
         self.all_names = every = list(dict.fromkeys(name for _, schema in known for name in schema.names))
+        self.index_names = [name for name in every if name in index]
         for name in drop:
             if name not in every:
                 raise ValueError(f"{self.label} has no column {name!r} to drop; its columns are {', '.join(every)}")
-        self._choose([name for name in every if name not in drop] if columns is None else list(columns))
+        self._spare = [name for name in self.index_names if columns is None and name not in drop]
+        left_out = {*drop, *self.index_names}
+        self._choose([name for name in every if name not in left_out] if columns is None else list(columns))
 
     @property
     def label(self) -> str:
@@ -127,8 +138,33 @@ class ParquetTable:
         """The same table with other columns, which are checked."""
         other = ParquetTable.__new__(ParquetTable)
         other.__dict__.update(self.__dict__)
+        other._spare = []
         other._choose(list(columns))
         return other
+
+    def with_index(self, names: Sequence[Any]) -> ParquetTable:
+        """The same table, and of the index of pandas the columns that are among these names.
+
+        So an index may be the target. Where columns were chosen, these are all there are.
+        """
+        named = {name for name in names if isinstance(name, str)}
+        more = [name for name in self._spare if name in named]
+        return self.select([*self.names, *more]) if more else self
+
+    def place(self, row: int) -> tuple[str, int]:
+        """The file of a row that is counted in the whole table, and its number there."""
+        file = bisect_right(self._starts, row) - 1
+        return self.files[file], row - self._starts[file]
+
+    @property
+    def file_rows(self) -> list[range]:
+        """The rows of each file, counted in the whole table."""
+        return [range(start, end) for start, end in pairwise([*self._starts, self.n_rows])]
+
+    def rows_of(self, block: Block) -> range:
+        """The rows of a block, counted in its file."""
+        first = block.first - self._starts[block.file]
+        return range(first, first + block.rows)
 
     def read(
         self, block: Block, columns: Sequence[str] | None = None, *, piece_rows: int = PIECE_ROWS
@@ -156,13 +192,15 @@ class ParquetTable:
             except (OSError, ValueError) as error:  # Arrow's errors are among them
                 self._blame(path, block, stored, error)
 
-    def scan(self, *, piece_rows: int = PIECE_ROWS) -> Iterator[tuple[str, Any]]:
-        """All rows in their order, as `pyarrow.RecordBatch` with the file that they come from."""
+    def scan(self, *, piece_rows: int = PIECE_ROWS) -> Iterator[tuple[int, int, Any]]:
+        """All rows in their order, as `pyarrow.RecordBatch` with the place of their file and the rows before there."""
         for (file, group), parts in groupby(self.blocks, key=lambda block: (block.file, block.group)):
             own = list(parts)  # row groups that were split are read at one go
             block = Block(file, group, own[0].start, sum(part.rows for part in own), own[0].first)
+            n_before = self.rows_of(block).start
             for piece in self.read(block, piece_rows=piece_rows):
-                yield self.files[file], piece
+                yield file, n_before, piece
+                n_before += piece.num_rows
 
     def check_plain(self, columns: Sequence[str]) -> None:
         """Raise where one of these columns holds lists or records, which cannot be learnt from."""
@@ -172,7 +210,7 @@ class ParquetTable:
         """All rows as a `pyarrow.Table`."""
         import pyarrow as pa
 
-        pieces = [piece for _, piece in self.scan(piece_rows=2**20)]
+        pieces = [piece for _, _, piece in self.scan(piece_rows=2**20)]
         return pa.concat_tables([self.schema.empty_table(), *map(self.as_table, pieces)]).unify_dictionaries()
 
     def as_table(self, piece: Any) -> Any:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from tartree.table import units
+from tartree.table.places import RowError
 
 SPARSE_LIMIT = 2**32  # bytes of a sparse table once it is dense, as float32
 
@@ -307,14 +308,16 @@ def parse_objects(values: list[Any], unit: str, label: str) -> NDArray[np.float6
         try:
             parsed[row] = units.parse(value, unit)
         except OverflowError:
-            raise ValueError(
-                f"{label} must hold numbers that fit into float64, however: row {row} contains infinity or a value "
-                "too large; scale the column before"
+            raise RowError(
+                f"{label} must hold numbers that fit into float64, however: ",
+                row,
+                " contains infinity or a value too large; scale the column before",
             ) from None
         except (TypeError, ValueError):
-            raise ValueError(
-                f"{label} must hold a {unit} or a gap in every row, however: row {row} holds {_short(value)}; "
-                "correct the value or leave it out"
+            raise RowError(
+                f"{label} must hold a {unit} or a gap in every row, however: ",
+                row,
+                f" holds {_short(value)}; correct the value or leave it out",
             ) from None
     return parsed
 

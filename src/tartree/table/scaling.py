@@ -84,7 +84,8 @@ def standardise(present: NDArray[np.float64], weights: NDArray[np.float64] | Non
     else:
         order = np.argsort(present, kind="stable")
         cumulative = np.cumsum(weights[order])
-        median = float(present[order[np.searchsorted(cumulative, cumulative[-1] / 2)]])
+        # Just below a half: where rounding decides, the lower value is taken, as `QuantileSketch` does.
+        median = float(present[order[np.searchsorted(cumulative, cumulative[-1] * 0.5 * (1 - 1e-12))]])
     shrink = SHRINK if max(-float(present.min()), float(present.max())) > HUGE else 1.0
     deviations = present * shrink - median * shrink
     largest = float(np.abs(deviations).max())

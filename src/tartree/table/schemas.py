@@ -28,6 +28,16 @@ def family(kind: Any) -> str | None:
     return next((name for matches, name in names.items() if matches(kind)), str(kind))
 
 
+def index_names(schema: Any) -> list[str]:
+    """The columns of a file that pandas wrote as the index of its rows."""
+    try:
+        said = (schema.pandas_metadata or {}).get("index_columns", [])
+    except (ValueError, AttributeError):  # not as pandas writes it
+        return []
+    # What is no text says how the numbers 0, 1, 2 and so on go on: there is no column of them.
+    return [name for name in said if isinstance(name, str) and name in schema.names] if isinstance(said, list) else []
+
+
 def common_type(kinds: Sequence[Any]) -> Any:
     """A type that holds the values of all these types of one family."""
     import pyarrow as pa

@@ -30,6 +30,7 @@ from tartree.table.columns import (
     numeric_of,
 )
 from tartree.table.moments import Moments
+from tartree.table.places import among
 from tartree.table.reading import RawColumn, read_table, string_names
 from tartree.table.scaling import Scaling, through_quantiles
 from tartree.table.sketch import QuantileSketch
@@ -94,7 +95,8 @@ class TableStatistics:
 
         def look(index: int) -> None:
             raw = table.read(index)
-            self.columns[index].update(raw if rows is None else raw.take(rows), n_rows, weights)
+            with among(rows):
+                self.columns[index].update(raw if rows is None else raw.take(rows), n_rows, weights)
 
         each: Iterable[None] = (map if executor is None else executor.map)(look, range(table.n_columns))
         for _ in each:
