@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import torch
-from sklearn.model_selection import cross_validate
+from sklearn.model_selection import PredefinedSplit, cross_validate
 
 from tartree import StructureSearch, TartClassifier
 from tartree.nn import Classes
@@ -62,6 +62,23 @@ def test_a_leak_that_is_given_to_fit_is_seen():
         for leak in (None, "label")
     )
     assert leaking.best_score_ > 0.95 > clean.best_score_
+
+
+def test_own_folds_keep_their_rows():
+    """Where rows are left out, a fold object still says which rows are held out, not which places."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 90)
+    x = rng.normal(size=(90, 2))
+    blocks = PredefinedSplit(np.repeat([0, 1, 2], 30))
+    weight = np.where(np.arange(90) < 20, 0.0, 1.0)
+    for given, weights in (({}, weight), ({"max_rows": 50}, None), ({"max_rows": 50}, weight)):
+        for folds in (blocks, list(blocks.split())):
+            search = StructureSearch(QUICK, {"depth": [0]}, folds=folds, random_state=0, refit=False, **given)
+            search.fit(x, y, sample_weight=weights)
+            for number, (learnt, held) in enumerate(search.splits_):
+                assert set(held // 30) == {number}
+                assert set(learnt // 30) == {0, 1, 2} - {number}
+                assert weights is None or (weights[np.concatenate([learnt, held])] > 0).all()
 
 
 def explore(x, y, parts):

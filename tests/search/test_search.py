@@ -10,7 +10,7 @@ import torch
 from joblib import parallel_backend
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import load_diabetes, load_iris, make_classification
-from sklearn.model_selection import KFold, cross_val_score
+from sklearn.model_selection import KFold, LeaveOneOut, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -138,6 +138,15 @@ def test_regression(iris):
     assert search.score(X, y) > 0.3
 
 
+def test_r2_needs_rows_to_compare():
+    X, y = np.arange(20.0)[:, None], np.repeat([1.0, 2.0], 10)
+    search = StructureSearch(TartRegressor(epochs=2), {"depth": [0]}, folds=LeaveOneOut())
+    with pytest.raises(ValueError, match="hold out 2 rows at least"):
+        search.fit(X, y)
+    search.set_params(folds=KFold(4)).fit(X, y)
+    assert search.best_score_ == 0  # rows held out are equal: what scikit-learn says then
+
+
 def test_within_pipelines_and_cross_validation(iris):
     X, y = iris
     search = StructureSearch(TartClassifier(epochs=60), {"depth": [0, 1]}, random_state=0)
@@ -180,6 +189,17 @@ def test_rules(iris):
     assert chosen["leaves"] == min(trial["leaves"] for trial in within)
     assert limited.best_size_.leaves <= 3
     assert limited.best_score_ == max(trial["score"] for trial in best.trials_ if trial["params"]["depth"] <= 1)
+
+
+def test_halving_finds_the_best_within_a_limit():
+    """Structures above the limit are better at every rung, and take no places from those below it."""
+    X, y = make_classification(300, 6, n_informative=4, n_clusters_per_class=3, random_state=0)
+    space = {"depth": [0, 1, 2, 3, 4, 5, 6], "leaf_layers": [1], "selection": ["multi", "single"]}
+    given = {"rule": "best", "max_leaves": 8, "random_state": 0, "refit": False}
+    search = StructureSearch(TartClassifier(epochs=64), space, **given).fit(X, y)
+    assert all(trial["epochs"] == 4 for trial in search.trials_ if trial["leaves"] > 8)
+    assert search.best_params_["depth"] == 3
+    assert search.best_score_ > 0.75
 
 
 def test_members_learning_rates_and_encodings(iris):

@@ -85,6 +85,18 @@ def test_who_goes_on():
     assert who_goes_on([small, better, larger, slow], 3, "leaves", least=1) == [better, slow]
 
 
+def test_a_limit_of_leaves_while_it_runs():
+    """Those above it leave their places to others, and the largest that can never come above it goes on."""
+    large = [trial(number, [0.9, 0.9], 20) for number in range(6)]
+    small = [trial(6, [0.8, 0.8], 4), trial(7, [0.7, 0.7], 3), trial(8, [0.6, 0.6], 8)]
+    assert who_goes_on([*large, *small], 9, "leaves", least=1) == large[:1]
+    assert who_goes_on([*large, *small], 4.5, "leaves", least=1, max_leaves=8) == small[:2]
+    assert who_goes_on([*large, *small], 3, "leaves", least=1, max_leaves=8) == small
+    assert who_goes_on(large, 6, "leaves", least=1, max_leaves=8) == large[:1]  # better than nothing
+    small[2].all_leaves = 8
+    assert who_goes_on([*large, *small], 9, "leaves", least=1, max_leaves=8) == [small[0], small[2]]
+
+
 def test_spaces():
     paper = expand("paper")
     assert len(paper) == 24
@@ -95,3 +107,20 @@ def test_spaces():
             TartClassifier(**one)
     assert len(expand({"depth": [0, 0, 1], "selection": ["multi", "single"]})) == 3
     assert len(expand([{"depth": [1, 2]}, {"depth": 2}, {"depth": 3}])) == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "space", "number"),
+    [
+        ({"window": 3}, {"depth": [2], "stride": [None, 2, 3]}, 2),
+        ({"decision_layers": 2}, {"leaf_layers": [1], "hidden": [4, 50]}, 2),
+        ({"decision_layers": 2, "depth": 0}, {"leaf_layers": [1], "hidden": [4, 50]}, 1),
+        ({}, {"depth": [2], "hidden": [4, 50]}, 1),
+        ({"leaf_layers": 2}, {"depth": [2], "hidden": [4, 50]}, 2),
+        ({"class_weight": "balanced"}, [{"depth": 1}, {"depth": 1, "class_weight": None}], 2),
+        ({"class_weight": "balanced"}, [{"depth": 1}, {"depth": 1, "class_weight": "balanced"}], 1),
+        ({}, [{"depth": np.array([1, 2])}, {"depth": [1, 2]}], 2),
+    ],
+)
+def test_what_makes_candidates_differ_depends_on_the_estimator(given, space, number):
+    assert len(expand(space, TartClassifier(**given).get_params())) == number

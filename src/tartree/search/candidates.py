@@ -59,6 +59,11 @@ class Candidate:
         return (self.settings["leaf_layers"], self.settings["decision_layers"])
 
     @property
+    def n_leaves(self) -> int:
+        """Of all its trees, used or not."""
+        return self.structure.n_leaves * self.copies
+
+    @property
     def training(self) -> Key:
         return (self.shape, self.pace)
 

@@ -64,7 +64,10 @@ class Engine:
         """Take candidates through all rungs."""
         mine: list[dict[int, Trial]] = []
         for part in self.trials:
-            own = {one.number: Trial(one.number, one.params, one.recipe.epochs, one.kind) for one in candidates}
+            own = {
+                one.number: Trial(one.number, one.params, one.recipe.epochs, one.kind, one.n_leaves)
+                for one in candidates
+            }
             part.extend(own.values())
             mine.append(own)
         groups = self._groups(candidates)

@@ -222,7 +222,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         engine = Engine(
             problem,
             self._fractions(),
-            lambda part, alive: who_goes_on(alive, self.halving or 1.0, self.size),
+            lambda part, alive: self._who_goes_on(alive),
             start + (math.inf if self.seconds is None else float(self.seconds)),
             self.n_jobs,
             self._tell,
@@ -277,6 +277,9 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             return "optuna" if isinstance(self.space, str) and self.space == "full" else "grid"
         return str(self.sampler)
 
+    def _who_goes_on(self, alive: Sequence[Trial]) -> list[Trial]:
+        return who_goes_on(alive, self.halving or 1.0, self.size, max_leaves=self.max_leaves)
+
     def _fractions(self) -> list[float]:
         if self.halving is None:
             return [1.0]
@@ -303,6 +306,8 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             rows = rows[given[rows] > 0]
         self.splits_ = self._splits(target.numpy(), strata, rows, seed)
         self.scoring_ = scoring_name(self.scoring, first._output())
+        if self.scoring_ == "r2" and (fewest := min(len(held) for _, held in self.splits_)) < 2:
+            raise ValueError(f"folds must hold out 2 rows at least, since R2 compares rows, however: {fewest}")
         key = (first.numeric, repr(getattr(first, "class_weight", None)))
         self._data = X, y, sample_weight, rows
         place = np.zeros(len(target), dtype=np.intp)
@@ -325,9 +330,24 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                     f"folds must be from 2 to the number of rows, {len(rows)}, however: folds={self.folds}"
                 )
             return list(split(len(target), strata, int(self.folds), seed, rows))
-        own = target[rows]
-        found = check_cv(self.folds, own, classifier=strata is not None).split(np.zeros((len(rows), 1)), own)
-        return [(rows[learnt], rows[held]) for learnt, held in found]
+        try:
+            splitter = check_cv(self.folds, target, classifier=strata is not None)
+        except (TypeError, ValueError):
+            raise ValueError(
+                "folds must be a number, a splitter of scikit-learn or a list of pairs of rows, however: "
+                f"folds={self.folds!r}"
+            ) from None
+        kept = np.isin(np.arange(len(target)), rows)
+        found = [
+            (_kept(learnt, kept), _kept(held, kept))
+            for learnt, held in splitter.split(np.zeros((len(target), 1)), target)
+        ]
+        if not found or not all(len(side) for fold in found for side in fold):
+            raise ValueError(
+                f"folds must have rows to learn from and rows held out, however: {self.folds!r} gives "
+                f"{[tuple(map(len, fold)) for fold in found]} of them"
+            )
+        return found
 
     def _explore(self, engine: Engine, base: BaseTart, seed: int) -> None:
         sampler = self._sampler()
@@ -336,7 +356,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
             self.study_ = explore(self, engine, base, seed, DRAWN_TRIALS)
             return
-        params = expand(self.space)
+        params = expand(self.space, base.get_params(deep=False))
         most = self.trials if self.trials is not None else DRAWN_TRIALS if sampler == "random" else len(params)
         if most < len(params):
             drawn = np.random.default_rng(seed).permutation(len(params))[:most]
@@ -463,6 +483,16 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_data"}
+
+
+def _kept(given: Any, kept: NDArray[np.bool_]) -> Rows:
+    """Rows of a fold, less those that the search does not look at."""
+    side = np.asarray(given)
+    side = np.flatnonzero(side) if side.dtype == bool else side.astype(np.intp)
+    if len(side) and not -len(kept) <= side.min() <= side.max() < len(kept):
+        raise ValueError(f"folds must name rows from 0 to {len(kept) - 1}, however: {side.min()} to {side.max()}")
+    side = side % len(kept)
+    return side[kept[side]]
 
 
 def _table(estimator: BaseTart, X: Any, target: torch.Tensor, weight: NDArray[np.float64] | None, rows: Rows) -> Table:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tartree.search.sizes import Size
 from tartree.search.spaces import Parameters, Space, blocks_of, identity
-from tartree.search.trials import Trial, who_goes_on
+from tartree.search.trials import Trial
 
 if TYPE_CHECKING:
     from tartree.estimators.base import BaseTart
@@ -29,7 +29,7 @@ FOUND = "tartree"
 def explore(search: StructureSearch, engine: Engine, base: BaseTart, seed: int, default_trials: int) -> Any:
     """Ask a study for candidates until the budget is spent; gives the study."""
     optuna = _optuna()
-    choices = Choices(search.space)
+    choices = Choices(search.space, base.get_params(deep=False))
     with _quiet(optuna, search.verbose):
         study = optuna.create_study(
             direction="maximize",
@@ -41,13 +41,15 @@ def explore(search: StructureSearch, engine: Engine, base: BaseTart, seed: int, 
         )
         _check_table(study, engine)
         search._trials.extend(_earlier(study, choices))
-        known = {identity(trial.params): trial for trial in search._trials if trial.state in ("complete", "dropped")}
+        known = {
+            choices.identity(trial.params): trial for trial in search._trials if trial.state in ("complete", "dropped")
+        }
         left: float = default_trials if search.trials is None and search.seconds is None else search.trials or math.inf
         idle = 0
         while left > 0 and idle < IDLE_ROUNDS and (not engine.is_up or not known):
             asked = [study.ask() for _ in range(int(min(ROUND, left)))]
             left -= len(asked)
-            new = _round(search, engine, base, study, [(one, choices.pick(one)) for one in asked], known)
+            new = _round(search, engine, base, study, choices, asked, known)
             idle = 0 if new else idle + 1
     return study
 
@@ -57,15 +59,17 @@ def _round(
     engine: Engine,
     base: BaseTart,
     study: Any,
-    asked: list[tuple[Any, Parameters]],
+    choices: Choices,
+    trials: Sequence[Any],
     known: dict[str, Trial],
 ) -> int:
     """Train some candidates together and tell the study; how many of them were new."""
     optuna = _optuna()
     new: dict[str, tuple[Any, Parameters]] = {}
+    asked = [(one, choices.pick(one)) for one in trials]
     for one, params in asked:
-        if identity(params) not in known:
-            new.setdefault(identity(params), (one, params))
+        if choices.identity(params) not in known:
+            new.setdefault(choices.identity(params), (one, params))
     first = len(search._trials)
     by_number = {first + place: one for place, (one, _) in enumerate(new.values())}
 
@@ -74,7 +78,7 @@ def _round(
             if [epochs for epochs, _ in trial.history].count(trial.epochs) == 1:  # not said before
                 by_number[trial.number].report(trial.score, trial.epochs)
         if search.pruner is None:
-            return who_goes_on(alive, search.halving or 1.0, search.size)
+            return search._who_goes_on(alive)
         return [trial for trial in alive if not by_number[trial.number].should_prune()]
 
     engine.choose = choose
@@ -83,9 +87,11 @@ def _round(
         engine.run(search._candidates(engine, base, [params for _, params in new.values()]))
     finally:
         mine = {trial.number: trial for trial in search._trials if trial.number >= first}
-        known |= {identity(trial.params): trial for trial in mine.values() if trial.state in ("complete", "dropped")}
+        known |= {
+            choices.identity(trial.params): trial for trial in mine.values() if trial.state in ("complete", "dropped")
+        }
         for one, params in asked:
-            trial = known.get(identity(params))
+            trial = known.get(choices.identity(params))
             if trial is None:
                 failed = next((own for number, own in mine.items() if by_number[number] is one), None)
                 one.set_user_attr(FOUND, _state(failed) if failed else {})
@@ -104,8 +110,12 @@ def _round(
 class Choices:
     """A space as Optuna sees it: one choice a parameter, within one of its blocks."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: Space, base: Parameters) -> None:
         self.blocks = blocks_of(space)
+        self.base = base  # what holds where the space says nothing
+
+    def identity(self, params: Parameters) -> str:
+        return identity(params, self.base)
 
     def pick(self, trial: Any) -> Parameters:
         """The parameters of a trial; what is not decided yet is asked for."""
@@ -161,8 +171,7 @@ def _earlier(study: Any, choices: Choices) -> list[Trial]:
         trial.size = None if state["size"] is None else Size(*state["size"])
         trial.most_leaves = math.nan if state["most_leaves"] is None else state["most_leaves"]
         trial.history = [(int(epochs), float(score)) for epochs, score in state["history"]]
-        if identity(params) not in found:
-            found[identity(params)] = trial
+        found.setdefault(choices.identity(params), trial)
     return list(found.values())
 
 

@@ -39,7 +39,8 @@ def r2(predicted: Tensor, target: Tensor, weight: Tensor) -> Tensor:
     center = (target * weights).sum(1, keepdim=True) / weights.sum(1, keepdim=True)
     error = ((predicted[..., : target.shape[-1]].double() - target).square() * weights).sum(1)
     spread = ((target - center).square() * weights).sum(1)
-    return (1 - error / spread.clamp_min(1e-300)).mean(-1)
+    share = torch.where(spread > 0, error / spread.clamp_min(1e-300), (error > 0).double())  # as scikit-learn has it
+    return (1 - share).mean(-1)
 
 
 CLASSIFICATION: dict[str, Score] = {

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 Parameters = dict[str, Any]
 Space = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
@@ -80,8 +82,14 @@ def _choices(name: str, value: Any) -> tuple[Any, ...]:
     return choices
 
 
-def expand(space: Space) -> list[Parameters]:
+def expand(space: Space, base: Mapping[str, Any] | None = None) -> list[Parameters]:
     """Every candidate of a space, in order and each once.
+
+    Parameters
+    ----------
+    space : name, dict of lists or list of dicts
+    base : mapping, optional
+        Parameters that hold where the space does not name them; by default those of `TartClassifier()`.
 
     Examples
     --------
@@ -91,24 +99,45 @@ def expand(space: Space) -> list[Parameters]:
     24
     """
     found: dict[str, Parameters] = {}
-    for block in blocks_of(space):
+    blocks = blocks_of(space)
+    named = _STRUCTURE.union(*blocks)
+    base = {name: value for name, value in (_defaults() if base is None else base).items() if name in named}
+    for block in blocks:
         for values in itertools.product(*block.values()):
             one = dict(zip(block, values, strict=True))
-            found.setdefault(identity(one), one)
+            found.setdefault(identity(one, base), one)
     return list(found.values())
 
 
-def identity(one: Parameters) -> str:
+def identity(one: Parameters, base: Mapping[str, Any]) -> str:
     """What makes a candidate differ from others: parameters without effect are left out.
 
-    A leaf alone has no children and nothing to select, and where nothing has hidden units, their number does not
-    matter.
+    `base` are the parameters that hold where a candidate does not name them. A leaf alone has no children and nothing
+    to select, and where nothing has hidden units, their number does not matter. (A single layer has no neighbours to
+    share children with, whatever its stride; the paper lists such a pair, which shares a training.)
     """
+    whole = {**base, **one}
     unused: set[str] = set()
-    if one.get("depth") == 0:
+    if whole.get("depth") == 0:
         unused |= {"window", "stride", "decision_layers", "branching", "selection"}
-    if one.get("stride") == one.get("window", 2):
-        unused.add("stride")
-    if one.get("leaf_layers") in (0, 1) and (one.get("decision_layers", 1) in (0, 1) or one.get("depth") == 0):
+    if whole.get("stride") == whole.get("window"):
+        whole["stride"] = None
+    if whole.get("leaf_layers") in (0, 1) and (whole.get("decision_layers") in (0, 1) or whole.get("depth") == 0):
         unused |= {"hidden", "dropout"}
-    return repr(sorted((name, value) for name, value in one.items() if name not in unused and value is not None))
+    return repr(sorted((name, _plain(value)) for name, value in whole.items() if name not in unused))
+
+
+#: Parameters that decide which others have an effect.
+_STRUCTURE = frozenset({"depth", "window", "stride", "decision_layers", "leaf_layers"})
+
+
+def _defaults() -> dict[str, Any]:
+    from tartree.estimators import TartClassifier
+
+    defaults: dict[str, Any] = TartClassifier().get_params(deep=False)
+    return defaults
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy is the number it is."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -29,6 +29,7 @@ class Trial:
     params: Parameters
     all_epochs: int
     kind: tuple[Any, ...] = ()  # those of one kind learn about equally fast
+    all_leaves: float = math.inf  # used or not: it can never use more
     state: State = "waiting"
     reason: str | None = None
     epochs: int = 0
@@ -54,6 +55,10 @@ class Trial:
     @property
     def is_scored(self) -> bool:
         return len(self.scores) > 0 and self.state != "failed" and math.isfinite(self.score)
+
+    def is_allowed(self, max_leaves: float | None) -> bool:
+        """Whether it uses at most so many leaves in every fold."""
+        return max_leaves is None or self.most_leaves <= max_leaves
 
     def measure(self, name: str) -> float:
         """How large it is: "leaves" or "parameters"."""
@@ -119,17 +124,28 @@ def ranked(
     return near + [trial for trial in by_score if trial.score < least]
 
 
-def who_goes_on(trials: Sequence[Trial], factor: float, measure: str, least: int = 2) -> list[Trial]:
+def who_goes_on(
+    trials: Sequence[Trial], factor: float, measure: str, least: int = 2, max_leaves: float | None = None
+) -> list[Trial]:
     """Of each kind, the share ``1 / factor`` that goes on to the next rung, `least` of them at least.
 
     Leaves of one layer learn slower than perceptrons and may end as good, so each kind is ranked by itself. First come
     those that no smaller one equals, the best and the smallest of them first, then those that only the first beat, and
     so on. A larger one must be better by half a standard error: it has to pay for its size.
+
+    With `max_leaves`, those above it leave their places to the others, unless all are above it. Leaves
+    may come into use later, and larger trees learn longer: the largest that can never come above it goes on as well.
     """
+    allowed = [trial for trial in trials if trial.is_allowed(max_leaves)] or trials
     kept: list[Trial] = []
     for kind in dict.fromkeys(trial.kind for trial in trials):
-        own = [trial for trial in trials if trial.kind == kind]
-        kept += _rounds(own, measure)[: max(least, math.ceil(len(own) / factor))]
+        places = max(least, math.ceil(sum(trial.kind == kind for trial in trials) / factor))
+        ordered = _rounds([trial for trial in allowed if trial.kind == kind], measure)
+        kept += ordered[:places]
+        never_above = [trial for trial in ordered if max_leaves is not None and trial.all_leaves <= max_leaves]
+        if never_above:
+            largest = max(never_above, key=lambda one: (one.all_leaves, one.score))
+            kept += [largest] if largest not in ordered[:places] else []
     return kept
 
 
