@@ -5,11 +5,14 @@ import time
 import numpy as np
 import pytest
 import torch
+from joblib import parallel_backend
 from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
 
 from tartree import StructureSearch, TartClassifier
 from tartree.search import engine
 from tartree.search.group import Group
+from tartree.search.trials import ranked
 
 QUICK = TartClassifier(epochs=18)
 SPACE = {"depth": [0, 1, 2], "leaf_layers": [1]}
@@ -40,8 +43,6 @@ def test_something_is_found_however_short_the_time(iris):
 
 
 def test_short_times_with_several_jobs(iris):
-    from joblib import parallel_backend
-
     with parallel_backend("threading"):
         search = StructureSearch(QUICK, SPACE, seconds=1e-9, n_jobs=2, refit=False, random_state=0).fit(*iris)
     assert sum(trial["score"] is not None for trial in search.trials_) == 1
@@ -90,6 +91,90 @@ def test_what_is_too_large_is_recorded(iris):
     search = StructureSearch(QUICK, {"depth": [1, 40]}, random_state=0).fit(*iris)
     assert [trial["state"] for trial in search.trials_] == ["complete", "failed"]
     assert "leaves to fit into memory" in search.trials_[1]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ({"depth": 1100}, "leaves to fit into memory"),
+        ({"depth": 10**6}, "leaves to fit into memory"),
+        ({"depth": 10**6, "stride": 1}, "leaves to fit into memory"),
+        ({"leaf_layers": "2"}, "leaf_layers must be an integer of at least 0"),
+        ({"hidden": 0.5, "leaf_layers": 2}, "hidden must be an integer of at least 1"),
+        ({"decision_layers": None}, "decision_layers must be an integer"),
+        ({"depth": "two"}, "depth"),
+        ({"recipe": 3}, "recipe must be one of"),
+        ({"learning_rate": {}}, "learning_rate"),
+        ({"branching": {}}, "branching"),
+        ({"dropout": "half", "leaf_layers": 2}, "dropout"),
+        ({"class_weight": 7}, "class_weight"),
+    ],
+)
+def test_what_is_no_candidate_is_recorded(iris, bad, reason):
+    search = StructureSearch(QUICK, [{"depth": 0}, {"depth": 1, **bad}], random_state=0, refit=False).fit(*iris)
+    assert [trial["state"] for trial in search.trials_] == ["complete", "failed"]
+    assert reason in search.trials_[1]["reason"]
+
+
+def test_a_limit_of_leaves_when_the_time_is_up(iris):
+    """The cheapest group uses too many leaves: one that may be chosen is trained all the same, and no other."""
+    space = [{"depth": 3, "leaf_layers": 0}, {"depth": 0, "leaf_layers": 2, "hidden": 100}, {"depth": 1, "window": 31}]
+    given = {"seconds": 1e-9, "max_leaves": 2, "random_state": 0, "refit": False}
+    search = StructureSearch(QUICK, space, **given).fit(*iris)
+    assert search.best_params_["depth"] == 0
+    assert search.trials_[2]["score"] is None
+    with parallel_backend("threading"):
+        assert StructureSearch(QUICK, space, n_jobs=2, **given).fit(*iris).best_params_["depth"] == 0
+
+
+def test_a_limit_of_leaves_that_only_a_dropped_one_keeps():
+    """Leaves came into use later: the best that kept the limit, though it was not trained to the end."""
+    from tests.search.test_sizes import trial
+
+    early, late = trial(0, [0.7, 0.7], 2, state="dropped"), trial(1, [0.8, 0.8], 9)
+    early.epochs = 5
+    assert [one.number for one in ranked([early, late], "best", max_leaves=4)] == [0]
+    assert [one.number for one in ranked([early, late], "best")] == [1]
+
+
+def test_a_refit_that_fails_gives_way_to_the_next(iris, monkeypatch):
+    search = StructureSearch(QUICK, SPACE, rule="best", halving=None, random_state=0).fit(*iris)
+    first = search.best_params_["depth"]
+    fit = TartClassifier.fit
+
+    def fail(self, X, y, sample_weight=None):
+        if self.depth == first and not self._stop_before_training:
+            raise MemoryError("no room")
+        return fit(self, X, y, sample_weight)
+
+    monkeypatch.setattr(TartClassifier, "fit", fail)
+    search.fit(*iris)
+    assert search.best_params_["depth"] == search.best_estimator_.depth != first
+    failed = next(trial for trial in search.trials_ if trial["params"]["depth"] == first)
+    assert failed["reason"] == "it could not be fitted to all rows: there is not enough memory for it: no room"
+    assert search.best_score_ <= failed["score"]
+    search.set_params(space={"depth": [first]})
+    with pytest.raises(ValueError, match=r"that can be fitted to all rows, however: .*no room"):
+        search.fit(*iris)
+    assert search.best_params_ == {"depth": first}
+
+
+def test_interrupted_in_the_refit(iris, monkeypatch):
+    fit = TartClassifier.fit
+
+    def interrupted(self, X, y, sample_weight=None):
+        if not self._stop_before_training:
+            raise KeyboardInterrupt
+        return fit(self, X, y, sample_weight)
+
+    monkeypatch.setattr(TartClassifier, "fit", interrupted)
+    with pytest.warns(UserWarning, match="there is no best_estimator_; best_params_, front_ and trials_ say"):
+        search = StructureSearch(QUICK, SPACE, random_state=0).fit(*iris)
+    assert search.interrupted_
+    assert search.best_params_ == search.trials_[search.best_index_]["params"]
+    assert search.front_
+    with pytest.raises(NotFittedError):
+        search.predict(iris[0])
 
 
 def test_out_of_memory_is_tried_again_in_halves(iris, monkeypatch):
@@ -149,6 +234,12 @@ def test_going_on_is_the_same_as_not_having_stopped(iris):
     [
         ({"space": "tiny"}, "space must be one of paper, small, full"),
         ({"space": {"dept": [1]}}, "the space must name parameters of TartClassifier, however: dept"),
+        ({"space": {"depth": [1], "early_stopping": [True]}}, "however: early_stopping has no effect in a search"),
+        ({"space": {"depth": [1], "callbacks": 5}}, "however: callbacks has no effect in a search"),
+        ({"space": {"random_state": [1, 2]}}, "however: random_state has no effect"),
+        ({"space": {"device": ["cpu"]}}, "however: device has no effect"),
+        ({"space": 5}, "space must be one of paper, small, full, .* however: 5"),
+        ({"space": None}, "space must be one of paper, small, full, .* however: None"),
         ({"space": []}, "with at least one"),
         ({"space": {"depth": []}}, "depth must have at least one choice"),
         ({"rule": "2se"}, "rule must be one of 1se, best"),

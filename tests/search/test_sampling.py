@@ -67,6 +67,29 @@ def test_failures_are_told(iris):
     assert [trial["params"]["depth"] for trial in search.trials_ if trial["state"] == "failed"] == [40]
 
 
+def test_failures_are_not_tried_again(iris, tmp_path, monkeypatch):
+    made = []
+    original = StructureSearch._candidates
+
+    def count(self, engine, base, params):
+        made.extend(one["depth"] for one in params)
+        return original(self, engine, base, params)
+
+    monkeypatch.setattr(StructureSearch, "_candidates", count)
+    given = {"sampler": "optuna", "storage": f"sqlite:///{tmp_path}/search.db", "study_name": "iris", "refit": False}
+    for _ in range(2):  # the second one goes on with the study
+        search = StructureSearch(QUICK, {"depth": [1, 40]}, trials=30, random_state=0, **given).fit(*iris)
+        assert sorted(made) == [1, 40]
+    assert sorted(trial["state"] for trial in search.trials_) == ["complete", "failed"]
+    assert {trial.state.name for trial in search.study_.trials if trial.params["depth"] == 40} == {"FAIL"}
+
+
+def test_time_is_up_and_all_fail(iris):
+    search = StructureSearch(QUICK, {"depth": [-1], "window": range(2, 200)}, sampler="optuna", seconds=1e-9)
+    with pytest.raises(ValueError, match="one candidate that can be trained"):
+        search.fit(*iris)
+
+
 def test_the_full_space(iris):
     search = StructureSearch(TartClassifier(epochs=2), "full", trials=4, random_state=0, refit=False).fit(*iris)
     assert len(search.trials_) == 4

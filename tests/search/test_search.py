@@ -202,6 +202,18 @@ def test_halving_finds_the_best_within_a_limit():
     assert search.best_score_ > 0.75
 
 
+def test_selections_of_one_training_go_on_together(found):
+    for leaf_layers in (0, 1):
+        for depth in (1, 2):
+            own = [
+                (trial["state"], trial["epochs"], len(trial["history"]))
+                for trial in found.trials_
+                if (trial["params"]["depth"], trial["params"]["leaf_layers"]) == (depth, leaf_layers)
+            ]
+            assert len(own) == 2
+            assert len(set(own)) == 1
+
+
 def test_members_learning_rates_and_encodings(iris):
     """One tree for all learning rates; ensembles are averaged; other encodings have tables of their own."""
     built = []

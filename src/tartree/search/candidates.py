@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,9 +10,13 @@ from sklearn.base import clone
 
 from tartree.estimators.base import TREE_SETTINGS, BaseTart
 from tartree.nn import Selection
+from tartree.nn.tree import MOST_LEAVES
 from tartree.search.spaces import Parameters
 from tartree.structure import Structure
 from tartree.training import Recipe
+
+#: Parameters of an estimator that change no training of a search.
+WITHOUT_EFFECT = ("early_stopping", "callbacks", "warm_start", "device", "random_state", "verbose")
 
 Key = tuple[Any, ...]
 
@@ -74,11 +79,30 @@ def make_candidate(estimator: BaseTart, params: Parameters, number: int) -> Cand
     if own.selection not in ("multi", "single"):
         raise ValueError(f"selection must be 'multi' or 'single', however: selection={own.selection!r}")
     own._check_used()
+    for name, least in (("decision_layers", 0), ("leaf_layers", 0), ("hidden", 1)):
+        value = getattr(own, name)
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} must be an integer of at least {least}, however: {name}={value!r}")
     settings = {name: getattr(own, name) for name in TREE_SETTINGS if name != "members"}
     # A single layer has no neighbours to share children with: one structure, whatever its stride.
     structure = Structure(own.depth, own.window, own.stride if own.depth != 1 else None)
+    _check_nodes(structure)
     table = (own.numeric, repr(getattr(own, "class_weight", None)))
     return Candidate(number, params, structure, settings, own._positive("members"), own.selection, own._recipe(), table)
+
+
+def _check_nodes(structure: Structure) -> None:
+    """Raise where there are too many nodes, before they are counted: there may be more than a number can hold."""
+    assert structure.stride is not None
+    width, nodes = 1, 1
+    for _ in range(structure.depth):
+        width = (width - 1) * structure.stride + structure.window
+        nodes += width
+        if nodes > 2 * MOST_LEAVES:
+            raise ValueError(
+                f"a tree must have at most {MOST_LEAVES:,} leaves to fit into memory, however: "
+                f"depth={structure.depth}, window={structure.window}, stride={structure.stride}; lower its depth"
+            )
 
 
 def configured(estimator: BaseTart, params: Parameters) -> BaseTart:
@@ -88,6 +112,11 @@ def configured(estimator: BaseTart, params: Parameters) -> BaseTart:
         raise ValueError(
             f"the space must name parameters of {type(estimator).__name__}, however: {', '.join(unknown)}; "
             f"known are {', '.join(known)}"
+        )
+    if unused := [name for name in params if name in WITHOUT_EFFECT]:
+        raise ValueError(
+            f"the space must name what changes a candidate, however: {', '.join(unused)} has no effect in a search; "
+            "give it to the estimator or to the search"
         )
     own: BaseTart = clone(estimator).set_params(**params)
     return own

@@ -41,6 +41,8 @@ class Engine:
         Groups that are trained at the same time, by joblib's current backend; None: all in this process.
     tell : callable
         Called whenever something is known that was not before.
+    max_leaves : float, optional
+        When the time is up, work goes on until something with at most so many leaves is known.
     """
 
     problem: Problem
@@ -49,6 +51,7 @@ class Engine:
     deadline: float = math.inf
     n_jobs: int | None = None
     tell: Callable[[], None] = lambda: None
+    max_leaves: float | None = None
     trials: list[list[Trial]] = field(default_factory=list)  # of each part
     n_groups: int = 0
 
@@ -128,8 +131,8 @@ class Engine:
         went_on: list[Group] = []
         if self.n_jobs not in (None, 1):
             end = time.time() + self.deadline - time.perf_counter()  # on a clock that other processes have too
-            known = any(trial.is_scored for part in self.trials for trial in part)
-            ends = [end if known or place else math.inf for place in range(len(jobs))]
+            owed = self._owed(groups)[:1]
+            ends = [math.inf if group in owed else end for group in groups]
             for outcome in self._parallel()(
                 delayed(attempt_until)(group, self.problem, until, own)
                 for (group, until), own in zip(jobs, ends, strict=True)
@@ -138,13 +141,22 @@ class Engine:
             return sorted(went_on, key=lambda group: group.number)
         for group, until in jobs:
             # However short the time: something has to be found out.
-            known = any(trial.is_scored for part in self.trials for trial in part)
-            if known and self.is_up:
+            is_owed = group in self._owed(groups)
+            if not is_owed and self.is_up:
                 went_on.append(group)
                 continue
-            left = self.deadline - time.perf_counter() if known else math.inf
+            left = math.inf if is_owed else self.deadline - time.perf_counter()
             went_on += self._note_all(attempt(group, self.problem, until, left), mine)
         return went_on
+
+    def _owed(self, groups: list[Group]) -> list[Group]:
+        """Groups that may be trained when the time is up: none, as soon as something is known that may be chosen."""
+        if any(trial.is_scored and trial.is_allowed(self.max_leaves) for part in self.trials for trial in part):
+            return []
+        if self.max_leaves is None:
+            return groups
+        never_above = [group for group in groups if group.cells and group.first.n_leaves <= self.max_leaves]
+        return never_above or groups
 
     def _parallel(self) -> Parallel:
         """Results as they come, where the backend can do that; else when all of a rung are there."""
@@ -190,26 +202,29 @@ class Engine:
             return
         if self.is_up:
             return
+        cells = [(cell.part, {one.number for one in cell.candidates}) for group in groups for cell in group.cells]
         for part, own in enumerate(mine):
             alive = [trial for trial in own.values() if trial.state == "running" and trial.is_scored]
             kept = {trial.number for trial in self.choose(part, alive)}
+            # Whoever shares a training that goes on is scored for nothing.
+            kept |= {number for place, numbers in cells if place == part and numbers & kept for number in numbers}
             for trial in alive:
                 if trial.number not in kept:
                     trial.state = "dropped"
                     trial.reason = f"others were better after {trial.epochs} of {trial.all_epochs} epochs"
         for group in groups:
-            places, cells = [], []
+            places, left = [], []
             for place, cell in enumerate(group.cells):
                 still = [one for one in cell.candidates if mine[cell.part][one.number].state in ("running", "waiting")]
                 if still:
                     places.append(place)
-                    cells.append(Cell(cell.part, tuple(still)))
-            if not cells:
+                    left.append(Cell(cell.part, tuple(still)))
+            if not left:
                 group.cells.clear()
                 group.release()
                 continue
             group.keep(places, self.problem)
-            group.cells = cells
+            group.cells = left
         self.tell()
 
 

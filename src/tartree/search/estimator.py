@@ -226,6 +226,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             start + (math.inf if self.seconds is None else float(self.seconds)),
             self.n_jobs,
             self._tell,
+            self.max_leaves,
         )
         engine.trials = [self._trials]
         try:
@@ -370,10 +371,11 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             configured(base, own)  # a name that no estimator knows is an error of the whole space
             try:
                 one = make_candidate(base, own, number)
+                hash(one.training)  # values that cannot be compared are found here, where they harm no other candidate
                 if one.table not in engine.problem.tables:
                     engine.problem.tables[one.table] = self._other_table(base, own)
                 found.append(one)
-            except (ValueError, TypeError) as error:
+            except Exception as error:
                 self._trials.append(Trial(number, own, 0, state="failed", reason=describe(error)))
         return found
 
@@ -413,29 +415,50 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return [trial.to_dict() for trial in front_of(self._trials, self.size)]
 
     def _take_best(self, base: BaseTart, X: Any, y: Any, sample_weight: Any, seed: int) -> None:
+        """Choose by the rule, and fit to all rows; where that cannot be done, the next one is taken."""
         del self._data
         choices = ranked(self._trials, self.rule, self.size, self.max_leaves)
         if not choices:
             self._raise_without_choice()
         start = time.perf_counter()
         for trial in choices:
-            self.best_index_, self.best_params_, self.best_score_ = trial.number, dict(trial.params), trial.score
+            self._choose(trial)
             if not self.refit:
                 break
             state = self.random_state if isinstance(self.random_state, numbers.Integral) else seed
-            model = configured(base, trial.params).set_params(random_state=state)
-            model.fit(X, y, sample_weight)
-            size = size_of(model, X)
+            try:
+                model = configured(base, trial.params).set_params(random_state=state)
+                model.fit(X, y, sample_weight)
+                size = size_of(model, X)
+            except KeyboardInterrupt:
+                self.interrupted_ = True
+                warnings.warn(
+                    "the fit of the chosen structure to all rows was interrupted: there is no best_estimator_; "
+                    "best_params_, front_ and trials_ say what was found",
+                    UserWarning,
+                    stacklevel=3,
+                )
+                break
+            except Exception as error:
+                trial.reason = f"it could not be fitted to all rows: {describe(error)}"
+                continue
             # Fitted to all rows, a structure may use more leaves than in any fold.
             if self.max_leaves is None or size.leaves <= self.max_leaves:
                 self.best_estimator_, self.best_size_ = model, size
                 break
+            trial.reason = f"fitted to all rows, it uses {size.leaves:g} leaves"
         else:
+            self._choose(choices[0])
+            reasons = "; ".join(sorted({str(trial.reason) for trial in choices}))
+            limit = "" if self.max_leaves is None else f" with max_leaves={self.max_leaves}"
             raise ValueError(
-                f"max_leaves must allow for some structure, however: fitted to all rows, each uses more than "
-                f"{self.max_leaves} leaves; put smaller ones into the space"
+                f"a search needs one structure that can be fitted to all rows{limit}, however: {reasons}; put smaller "
+                "ones into the space"
             )
         self.refit_seconds_ = time.perf_counter() - start
+
+    def _choose(self, trial: Trial) -> None:
+        self.best_index_, self.best_params_, self.best_score_ = trial.number, dict(trial.params), trial.score
 
     def _raise_without_choice(self) -> None:
         scored = [trial for trial in self._trials if trial.is_scored]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 ROUND = 12
 #: Rounds without a new candidate after which the space counts as known.
 IDLE_ROUNDS = 3
+#: States of trials of which nothing more can be found out.
+DECIDED = ("complete", "dropped", "failed")
 #: Where a trial of Optuna keeps what was found.
 FOUND = "tartree"
 
@@ -41,12 +43,14 @@ def explore(search: StructureSearch, engine: Engine, base: BaseTart, seed: int, 
         )
         _check_table(study, engine)
         search._trials.extend(_earlier(study, choices))
-        known = {
-            choices.identity(trial.params): trial for trial in search._trials if trial.state in ("complete", "dropped")
-        }
+        known = {choices.identity(trial.params): trial for trial in search._trials if trial.state in DECIDED}
         left: float = default_trials if search.trials is None and search.seconds is None else search.trials or math.inf
-        idle = 0
-        while left > 0 and idle < IDLE_ROUNDS and (not engine.is_up or not known):
+        idle = late = 0
+        while left > 0 and idle < IDLE_ROUNDS:
+            if engine.is_up:  # something has to be found out, but not at any price
+                late += 1
+                if late > IDLE_ROUNDS or any(trial.is_scored for trial in search._trials):
+                    break
             asked = [study.ask() for _ in range(int(min(ROUND, left)))]
             left -= len(asked)
             new = _round(search, engine, base, study, choices, asked, known)
@@ -87,14 +91,13 @@ def _round(
         engine.run(search._candidates(engine, base, [params for _, params in new.values()]))
     finally:
         mine = {trial.number: trial for trial in search._trials if trial.number >= first}
-        known |= {
-            choices.identity(trial.params): trial for trial in mine.values() if trial.state in ("complete", "dropped")
-        }
+        known |= {choices.identity(trial.params): trial for trial in mine.values() if trial.state in DECIDED}
         for one, params in asked:
             trial = known.get(choices.identity(params))
-            if trial is None:
-                failed = next((own for number, own in mine.items() if by_number[number] is one), None)
-                one.set_user_attr(FOUND, _state(failed) if failed else {})
+            if trial is None or trial.state == "failed":
+                unfinished = next((own for number, own in mine.items() if by_number[number] is one), None)
+                said = trial or unfinished
+                one.set_user_attr(FOUND, _state(said) if said else {})
                 study.tell(one, state=states.FAIL)
                 continue
             one.set_user_attr(FOUND, _state(trial))
@@ -158,7 +161,7 @@ def _earlier(study: Any, choices: Choices) -> list[Trial]:
     found: dict[str, Trial] = {}
     for old in study.get_trials(deepcopy=False):
         state = old.user_attrs.get(FOUND)
-        if not state or not state.get("scores"):
+        if not state or not (state.get("scores") or state["state"] == "failed"):
             continue
         try:
             params = choices.pick(optuna.trial.FixedTrial(old.params))
@@ -171,7 +174,10 @@ def _earlier(study: Any, choices: Choices) -> list[Trial]:
         trial.size = None if state["size"] is None else Size(*state["size"])
         trial.most_leaves = math.nan if state["most_leaves"] is None else state["most_leaves"]
         trial.history = [(int(epochs), float(score)) for epochs, score in state["history"]]
-        found.setdefault(choices.identity(params), trial)
+        before = found.get(choices.identity(params))
+        if before is None or before.state not in DECIDED:  # what the time was too short for may have come later
+            trial.number = len(found) if before is None else before.number
+            found[choices.identity(params)] = trial
     return list(found.values())
 
 

@@ -69,7 +69,11 @@ def blocks_of(space: Space) -> list[dict[str, tuple[Any, ...]]]:
                 f"space must be one of {', '.join(SPACES)}, a dict of lists or a list of dicts, however: {space!r}"
             )
         space = SPACES[space]
-    blocks = [space] if isinstance(space, Mapping) else list(space)
+    if not isinstance(space, Mapping | Sequence):
+        raise ValueError(
+            f"space must be one of {', '.join(SPACES)}, a dict of lists or a list of dicts, however: {space!r}"
+        )
+    blocks: list[Any] = [space] if isinstance(space, Mapping) else list(space)
     if not blocks or not all(isinstance(block, Mapping) for block in blocks):
         raise ValueError(f"space must be a dict of lists or a list of dicts with at least one, however: {space!r}")
     return [{name: _choices(name, value) for name, value in block.items()} for block in blocks]

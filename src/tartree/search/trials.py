@@ -114,7 +114,7 @@ def ranked(
     "best": by score. "1se": those within one standard error of the best first, the smallest of them at the head.
     `max_leaves` leaves out what has more of them in some fold.
     """
-    allowed = [trial for trial in comparable(trials) if max_leaves is None or trial.most_leaves <= max_leaves]
+    allowed = comparable(trial for trial in trials if trial.is_allowed(max_leaves))
     by_score = sorted(allowed, key=lambda one: (-one.score, *_order(one, measure)))
     if rule == "best" or not by_score:
         return by_score
