@@ -60,6 +60,51 @@ def test_dropped_members_do_not_change_the_others(data, params):
     np.testing.assert_allclose(scores(part.advance(problem, 12)), scores(whole.advance(problem, 12))[[1, 2]], rtol=RTOL)
 
 
+def by_hand(x, folds, target, *, seeds=1, **params):
+    """A group of one cell, not trained, whose weights are all 0; and its problem."""
+    tables = {("standard", "None"): Table(x, target, None)}
+    problem = Problem(tables, Classes(2), (folds,), "accuracy", None, seeds, 0, torch.device("cpu"))
+    group = Group(0, [Cell(0, (make_candidate(BASE, params, 0),))])
+    group.tree = group._build(problem, tables["standard", "None"])
+    with torch.no_grad():
+        for p in group.tree.parameters():
+            p.zero_()
+    return group, problem
+
+
+def test_leaves_are_counted_on_the_rows_learnt_from():
+    x = torch.tensor([[1.0], [2.0], [3.0], [-1.0], [-2.0]])
+    folds = (
+        (np.array([0, 1]), np.array([2, 3])),
+        (np.array([0, 1, 2]), np.array([4])),
+        (np.array([0, 3]), np.array([1])),
+    )
+    group, problem = by_hand(x, folds, torch.zeros(5, dtype=torch.int64), depth=1, selection="single")
+    with torch.no_grad():
+        group.tree.decision.mlp.weights[0].fill_(9.0)  # the sign says the leaf
+    (found,) = group.advance(problem, 0)
+    assert found.sizes["single"].leaves == pytest.approx((1 + 1 + 2) / 3)
+    assert found.most_leaves["single"] == 2
+    assert found.sizes["single"].conditions == pytest.approx(1 / 3)
+
+
+def test_an_ensemble_has_the_leaves_of_all_its_trees():
+    folds = ((np.array([0, 1]), np.array([2])), (np.array([1, 2]), np.array([0])))
+    group, problem = by_hand(torch.zeros(3, 1), folds, torch.zeros(3, dtype=torch.int64), depth=1, members=3)
+    (found,) = group.advance(problem, 0)
+    assert found.sizes["multi"].leaves == found.most_leaves["multi"] == 6
+
+
+def test_scores_are_means_over_seeds():
+    """Members of the first fold are right, and those of the second wrong, whatever their seed."""
+    folds = ((np.array([0, 1]), np.array([2])), (np.array([1, 2]), np.array([0])))
+    group, problem = by_hand(torch.zeros(3, 1), folds, torch.zeros(3, dtype=torch.int64), depth=0, seeds=2)
+    with torch.no_grad():
+        group.tree.leaf.mlp.biases[0].copy_(torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    (found,) = group.advance(problem, 0)
+    assert found.scores["multi"].tolist() == [1.0, 0.0]
+
+
 def test_time(data):
     problem, group = problem_of(data), Group(0, cells(depth=1))
     group.advance(problem, 3)

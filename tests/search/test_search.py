@@ -1,4 +1,5 @@
 import threading
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tartree import Structure, StructureSearch, TableEncoder, TartClassifier, TartRegressor
 from tartree.nn import Classes, Tree
-from tartree.search import engine
+from tartree.search import engine, estimator
 from tartree.search.group import Group
 from tartree.training import TensorRows, train
 
@@ -242,6 +243,33 @@ def test_sample_weights(iris):
     assert set(search.predict(X)) <= {0, 1}
     seen = np.concatenate([rows for fold in search.splits_ for rows in fold])
     assert (y[seen] != 2).all()
+
+
+def test_weights_count_in_training_and_in_scores():
+    """Nothing but the shares of two classes can be learnt: the one with fewer rows weighs more."""
+    y = np.repeat([0, 1], [40, 60])
+    x = np.random.default_rng(0).normal(size=(100, 1)) / 100
+    search = StructureSearch(TartClassifier(epochs=100, numeric="plain"), {"depth": [0]}, random_state=0, refit=False)
+    search.fit(x, y, sample_weight=np.where(y == 0, 9.0, 1.0))
+    assert search.trials_[0]["scores"] == pytest.approx([360 / 420] * 4)  # 0.4 or 0.14 where weights are forgotten
+    assert search.fit(x, y).trials_[0]["scores"] == pytest.approx([0.6] * 4)
+
+
+def test_a_limit_of_leaves_holds_after_the_refit(iris, monkeypatch):
+    search = StructureSearch(QUICK, {"depth": [0, 1, 2]}, rule="best", max_leaves=4, halving=None, random_state=0)
+    first = search.fit(*iris).best_params_["depth"]
+    original = estimator.size_of
+
+    def more(model, X):
+        found = original(model, X)
+        return replace(found, leaves=5.0) if model.depth == first else found
+
+    monkeypatch.setattr(estimator, "size_of", more)
+    assert search.fit(*iris).best_params_["depth"] == search.best_estimator_.depth != first
+    assert search.best_size_.leaves <= 4
+    assert search.trials_[first]["reason"] == "fitted to all rows, it uses 5 leaves"
+    with pytest.raises(ValueError, match="with max_leaves=4, however: fitted to all rows, it uses 5 leaves"):
+        search.set_params(space={"depth": [first]}).fit(*iris)
 
 
 def test_only_some_rows_of_a_large_table_are_searched(iris):

@@ -85,6 +85,26 @@ def test_who_goes_on():
     assert who_goes_on([small, better, larger, slow], 3, "leaves", least=1) == [better, slow]
 
 
+def test_the_front_near_the_best_goes_on():
+    best = trial(0, [0.7, 0.9], 16)  # a standard error of 0.1
+    near = [trial(1, [0.71, 0.71], 2), trial(2, [0.73, 0.73], 4), trial(3, [0.74, 0.74], 8)]
+    beaten, far = trial(4, [0.72, 0.72], 8), trial(5, [0.6, 0.6], 1)
+    assert who_goes_on([best, *near, beaten, far], 6, "leaves", least=1) == [best, *near]
+    best.scores = np.array([0.65, 0.85])  # 0.75, too little for its size
+    assert who_goes_on([best, *near, beaten, far], 6, "leaves", least=1) == near[:1]
+
+
+def test_one_standard_error_is_one():
+    best, near, far = trial(0, [0.7, 0.9], 16), trial(1, [0.71, 0.71], 4), trial(2, [0.69, 0.69], 2)
+    assert [one.number for one in ranked([best, near, far], "1se")] == [1, 0, 2]
+
+
+def test_a_limit_holds_in_every_fold():
+    mean = trial(0, [0.9, 0.9], 3)
+    mean.most_leaves = 5
+    assert ranked([mean, trial(1, [0.8, 0.8], 4)], "best", max_leaves=4)[0].number == 1
+
+
 def test_a_limit_of_leaves_while_it_runs():
     """Those above it leave their places to others, and the largest that can never come above it goes on."""
     large = [trial(number, [0.9, 0.9], 20) for number in range(6)]

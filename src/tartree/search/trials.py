@@ -93,9 +93,14 @@ def comparable(trials: Iterable[Trial]) -> list[Trial]:
 
 def front_of(trials: Iterable[Trial], measure: str = "leaves") -> list[Trial]:
     """Those that no other one beats in score without being larger, from small to large."""
+    return _front(comparable(trials), measure)
+
+
+def _front(trials: Iterable[Trial], measure: str, margin: float = 0.0) -> list[Trial]:
+    """From small to large, each better than all smaller ones by more than a margin."""
     found: list[Trial] = []
-    for trial in sorted(comparable(trials), key=lambda one: _order(one, measure)):
-        if not found or trial.score > found[-1].score:
+    for trial in sorted(trials, key=lambda one: _order(one, measure)):
+        if not found or trial.score > found[-1].score + margin:
             found.append(trial)
     return found
 
@@ -133,6 +138,9 @@ def who_goes_on(
     those that no smaller one equals, the best and the smallest of them first, then those that only the first beat, and
     so on. A larger one must be better by half a standard error: it has to pay for its size.
 
+    Whatever their number, those smaller ones go on that are on the front within one standard error of the best: the
+    rule "1se" may choose them, and they cost less than the first.
+
     With `max_leaves`, those above it leave their places to the others, unless all are above it. Leaves
     may come into use later, and larger trees learn longer: the largest that can never come above it goes on as well.
     """
@@ -140,23 +148,26 @@ def who_goes_on(
     kept: list[Trial] = []
     for kind in dict.fromkeys(trial.kind for trial in trials):
         places = max(least, math.ceil(sum(trial.kind == kind for trial in trials) / factor))
-        ordered = _rounds([trial for trial in allowed if trial.kind == kind], measure)
-        kept += ordered[:places]
-        never_above = [trial for trial in ordered if max_leaves is not None and trial.all_leaves <= max_leaves]
-        if never_above:
-            largest = max(never_above, key=lambda one: (one.all_leaves, one.score))
-            kept += [largest] if largest not in ordered[:places] else []
+        own = [trial for trial in allowed if trial.kind == kind]
+        going = _rounds(own, measure)[:places]
+        going += _near(going[0], _front(own, measure), measure) if going else []
+        never_above = [trial for trial in own if max_leaves is not None and trial.all_leaves <= max_leaves]
+        going += sorted(never_above, key=lambda one: (one.all_leaves, one.score))[-1:]
+        kept += dict.fromkeys(going)  # each once
     return kept
+
+
+def _near(first: Trial, front: list[Trial], measure: str) -> list[Trial]:
+    """Those of a front that are smaller than the first to go on, and within one standard error of the best."""
+    least = front[-1].score - front[-1].error
+    return [one for one in front if one.score >= least and one.measure(measure) < first.measure(measure)]
 
 
 def _rounds(left: list[Trial], measure: str) -> list[Trial]:
     ordered: list[Trial] = []
     while left:
         margin = max(left, key=lambda one: one.score).error / 2
-        front: list[Trial] = []
-        for trial in sorted(left, key=lambda one: _order(one, measure)):
-            if not front or trial.score > front[-1].score + margin:
-                front.append(trial)
+        front = _front(left, measure, margin)
         left = [trial for trial in left if trial not in front]
         ordered += [front[-1], *front[:-1][:1], *reversed(front[1:-1])]  # the best, the smallest, the others
     return ordered
