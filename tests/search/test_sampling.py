@@ -2,8 +2,10 @@
 
 import sys
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.model_selection import KFold
 
 from tartree import StructureSearch, TartClassifier
 
@@ -43,8 +45,23 @@ def test_a_study_is_gone_on_with(iris, tmp_path):
     assert [trial["params"] for trial in second.trials_[: len(before)]] == before
     complete = [trial["score"] for trial in [*first.trials_, *second.trials_] if trial["state"] == "complete"]
     assert second.best_score_ == max(complete)
-    with pytest.raises(ValueError, match="on its own table"):
-        StructureSearch(QUICK, SPACE, **given).fit(iris[0][:100], iris[1][:100])
+    for one, other in zip(first.splits_, second.splits_, strict=True):  # scores of other folds mean something else
+        assert (one[0] == other[0]).all()
+        assert (one[1] == other[1]).all()
+    flipped = iris[1].copy()
+    flipped[[0, 149]] = flipped[[149, 0]]
+    weight = np.linspace(1, 2, 150)
+    for word, search, data in (
+        ("rows was 150 and is 100", StructureSearch(QUICK, SPACE, **given), (iris[0][:100], iris[1][:100])),
+        ("data was", StructureSearch(QUICK, SPACE, **given), (iris[0], flipped)),
+        ("data was", StructureSearch(QUICK, SPACE, **given), (iris[0] ** 2, iris[1])),
+        ("data was", StructureSearch(QUICK, SPACE, **given), (*iris, weight)),
+        ("data was", StructureSearch(QUICK, SPACE, folds=KFold(4), **given), iris),
+        ("estimator was", StructureSearch(TartClassifier(epochs=17), SPACE, **given), iris),
+        ("seeds was 1 and is 2", StructureSearch(QUICK, SPACE, seeds=2, **given), iris),
+    ):
+        with pytest.raises(ValueError, match=f"on its own table, with its own estimator, however: .*{word}"):
+            search.fit(*data)
     with pytest.raises(ValueError, match="in its own space"):
         StructureSearch(QUICK, {"members": [1, 2]}, **given).fit(*iris)
 
@@ -94,6 +111,13 @@ def test_the_full_space(iris):
     search = StructureSearch(TartClassifier(epochs=2), "full", trials=4, random_state=0, refit=False).fit(*iris)
     assert len(search.trials_) == 4
     assert search.study_ is not None
+
+
+def test_a_study_in_a_storage_has_a_name(iris):
+    with pytest.raises(ValueError, match="must have a name"):
+        StructureSearch(QUICK, SPACE, sampler="optuna", storage="sqlite://").fit(*iris)
+    with pytest.raises(ValueError, match="for a file, 'sqlite:///foo'"):
+        StructureSearch(QUICK, SPACE, sampler="optuna", storage="foo", study_name="iris").fit(*iris)
 
 
 def test_without_optuna(iris, monkeypatch):

@@ -218,6 +218,11 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             self.__dict__.pop(name, None)
         self._trials: list[Trial] = []
         self.interrupted_ = False
+        if self._sampler() == "optuna":
+            from tartree.search.sampling import open_study, seed_of
+
+            self.study_ = open_study(self, seed)
+            seed = seed_of(self.study_, seed)
         problem = self._problem(base, X, y, sample_weight, seed)
         engine = Engine(
             problem,
@@ -262,6 +267,13 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             for name in ("storage", "study_name", "pruner"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name} is Optuna's, however: sampler={self.sampler!r}; use sampler='optuna'")
+        if isinstance(self.storage, str) and "://" not in self.storage:
+            raise ValueError(
+                f"storage must be the address of a database, however: storage={self.storage!r}; for a file, "
+                f"'sqlite:///{self.storage}'"
+            )
+        if self.storage is not None and self.study_name is None:
+            raise ValueError("a study in a storage must have a name, by which it is found again; give study_name")
 
     def _base(self) -> BaseTart:
         base = TartClassifier() if self.estimator is None else self.estimator
@@ -355,7 +367,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if sampler == "optuna":
             from tartree.search.sampling import explore
 
-            self.study_ = explore(self, engine, base, seed, DRAWN_TRIALS)
+            explore(self, engine, base, self.study_, DRAWN_TRIALS)
             return
         params = expand(self.space, base.get_params(deep=False))
         most = self.trials if self.trials is not None else DRAWN_TRIALS if sampler == "random" else len(params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tartree.search.candidates import WITHOUT_EFFECT
 from tartree.search.sizes import Size
 from tartree.search.spaces import Parameters, Space, blocks_of, identity
 from tartree.search.trials import Trial
@@ -28,20 +30,33 @@ DECIDED = ("complete", "dropped", "failed")
 FOUND = "tartree"
 
 
-def explore(search: StructureSearch, engine: Engine, base: BaseTart, seed: int, default_trials: int) -> Any:
-    """Ask a study for candidates until the budget is spent; gives the study."""
+def open_study(search: StructureSearch, seed: int) -> Any:
+    """A new study, or the one of this name in a storage."""
     optuna = _optuna()
-    choices = Choices(search.space, base.get_params(deep=False))
     with _quiet(optuna, search.verbose):
         study = optuna.create_study(
             direction="maximize",
             storage=search.storage,
             study_name=search.study_name,
-            sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=ROUND),
             pruner=search.pruner or optuna.pruners.NopPruner(),
             load_if_exists=search.study_name is not None,
         )
-        _check_table(study, engine)
+        # Who goes on with a study should not be asked for the same again.
+        own = (seed + len(study.get_trials(deepcopy=False))) % 2**31
+        study.sampler = optuna.samplers.TPESampler(seed=own, n_startup_trials=ROUND)
+    return study
+
+
+def seed_of(study: Any, seed: int) -> int:
+    """The seed of folds and weights: that of the study, since scores of other folds mean something else."""
+    return int(study.user_attrs.get(FOUND, {}).get("seed", seed))
+
+
+def explore(search: StructureSearch, engine: Engine, base: BaseTart, study: Any, default_trials: int) -> None:
+    """Ask a study for candidates until the budget is spent."""
+    choices = Choices(search.space, base.get_params(deep=False))
+    with _quiet(_optuna(), search.verbose):
+        _check_table(study, engine, base)
         search._trials.extend(_earlier(study, choices))
         known = {choices.identity(trial.params): trial for trial in search._trials if trial.state in DECIDED}
         left: float = default_trials if search.trials is None and search.seconds is None else search.trials or math.inf
@@ -55,7 +70,6 @@ def explore(search: StructureSearch, engine: Engine, base: BaseTart, seed: int, 
             left -= len(asked)
             new = _round(search, engine, base, study, choices, asked, known)
             idle = 0 if new else idle + 1
-    return study
 
 
 def _round(
@@ -181,23 +195,46 @@ def _earlier(study: Any, choices: Choices) -> list[Trial]:
     return list(found.values())
 
 
-def _check_table(study: Any, engine: Engine) -> None:
-    """Raise where a study was made with another table: its scores would mean nothing here."""
+def _check_table(study: Any, engine: Engine, base: BaseTart) -> None:
+    """Raise where a study was made with other data, folds or estimator: its scores would mean nothing here."""
     problem = engine.problem
     table = next(iter(problem.tables.values()))
+    digest = hashlib.sha256()
+    for part in (table.x, table.target, table.weight, problem.score_weight):
+        digest.update(b"none" if part is None else part.contiguous().numpy().tobytes())
+    for fold in problem.parts[0]:
+        for rows in fold:
+            digest.update(np.asarray(rows, dtype=np.int64).tobytes())
+            digest.update(b"|")
+    params = base.get_params(deep=False).items()
     own = {
         "rows": len(table.x),
         "features": table.x.shape[1],
         "folds": len(problem.parts[0]),
+        "seeds": problem.seeds,
         "scoring": problem.scoring,
+        "estimator": {name: _word(value) for name, value in sorted(params) if name not in WITHOUT_EFFECT},
+        "data": digest.hexdigest(),
+        "seed": problem.random_state,
     }
     before = study.user_attrs.get(FOUND)
     if before is None:
         study.set_user_attr(FOUND, own)
-    elif before != own:
+        return
+    if differ := [name for name, value in own.items() if before.get(name) != value]:
+        said = "; ".join(f"{name} was {before.get(name)} and is {own[name]}" for name in differ)
         raise ValueError(
-            f"a study must be gone on with on its own table, {before}, however: {own}; give another study_name"
+            f"a study must be gone on with on its own table, with its own estimator, however: {said}; "
+            "give another study_name"
         )
+
+
+def _word(value: Any) -> str:
+    """A parameter in words that are the same in another process."""
+    if callable(value) or " at 0x" in repr(value):
+        own = value if hasattr(value, "__qualname__") else type(value)
+        return f"{own.__module__}.{own.__qualname__}"
+    return repr(value)
 
 
 @contextmanager
