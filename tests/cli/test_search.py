@@ -1,12 +1,13 @@
 """`tartree search`: the front, files, and errors."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from tartree import load
+from tartree import StructureSearch, TartClassifier, load
 from tests.cli.conftest import fails, run, succeed, write_csv
 
 
@@ -68,6 +69,38 @@ def test_an_interrupted_search_keeps_the_best(patients_csv, monkeypatch):
     assert result.exit_code == 130
     assert "the best so far is taken" in result.stderr
     assert load("model.tart").target_name_ == "diagnosis"
+    assert Path("front.png").read_bytes().startswith(b"\x89PNG")
+    assert not Path("report.html").exists()
+    assert f"tartree report model.tart {patients_csv} -o report.html writes the page" in result.stderr
+
+
+def test_interrupted_in_the_last_fit(patients_csv, monkeypatch):
+    fit = TartClassifier.fit
+
+    def interrupted(self, X, y, sample_weight=None):
+        if not self._stop_before_training:
+            raise KeyboardInterrupt
+        return fit(self, X, y, sample_weight)
+
+    monkeypatch.setattr(TartClassifier, "fit", interrupted)
+    result = run("search", patients_csv, "--target", "diagnosis", "--epochs", 2, "--trials", 2)
+    assert result.exit_code == 130
+    assert "nothing was written; the structure chosen is depth" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--picture", "a.xyz"), "a.xyz cannot be drawn: a picture must end in one of"),
+        (("--storage", "foo"), "--storage must be an address such as sqlite:///foo, however: foo"),
+        (("--storage", "sqlite:///foo.db"), "--storage needs --study NAME"),
+    ],
+)
+def test_what_could_not_be_kept_is_found_first(patients_csv, monkeypatch, options, message):
+    monkeypatch.setattr(StructureSearch, "fit", None)  # nothing is searched
+    result = run("search", patients_csv, "--target", "diagnosis", *options)
+    assert result.exit_code not in (0, 130)
+    assert message in " ".join(result.stderr.split())
 
 
 def test_errors(patients_csv):

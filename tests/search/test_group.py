@@ -77,7 +77,7 @@ def test_leaves_are_counted_on_the_rows_learnt_from():
     folds = (
         (np.array([0, 1]), np.array([2, 3])),
         (np.array([0, 1, 2]), np.array([4])),
-        (np.array([0, 3]), np.array([1])),
+        (np.array([0, 3]), np.array([1, 4])),
     )
     group, problem = by_hand(x, folds, torch.zeros(5, dtype=torch.int64), depth=1, selection="single")
     with torch.no_grad():

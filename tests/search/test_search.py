@@ -1,6 +1,6 @@
 import threading
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tartree import Structure, StructureSearch, TableEncoder, TartClassifier, TartRegressor
 from tartree.nn import Classes, Tree
-from tartree.search import engine, estimator
+from tartree.search import engine, estimator, plot_front
 from tartree.search.group import Group
 from tartree.training import TensorRows, train
 
@@ -146,6 +146,25 @@ def test_r2_needs_rows_to_compare():
         search.fit(X, y)
     search.set_params(folds=KFold(4)).fit(X, y)
     assert search.best_score_ == 0  # rows held out are equal: what scikit-learn says then
+
+
+@pytest.mark.parametrize("size", ["leaves", "parameters"])
+def test_labels_of_the_picture_do_not_overlap(iris, size):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    search = StructureSearch(QUICK, {"depth": [0, 1, 2, 3, 4]}, size=size, halving=None, random_state=0, refit=False)
+    ax = plot_front(search.fit(*iris))
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    ticks = zip([*ax.get_xticks(), *ax.get_xticks(minor=True)], ax.get_xticklabels(which="both"), strict=True)
+    boxes = [label.get_window_extent() for place, label in ticks if low <= place <= high and label.get_text()]
+    assert len(boxes) >= 1
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert "trained to the end" in ax.get_legend_handles_labels()[1]
+    for trial in search._trials:
+        trial.state = "unfinished"
+    ax.figure.clear()
+    assert "trained to the end" not in plot_front(search, ax=ax.figure.subplots()).get_legend_handles_labels()[1]
+    pyplot.close(ax.figure)
 
 
 def test_within_pipelines_and_cross_validation(iris):

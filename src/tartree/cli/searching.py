@@ -114,17 +114,27 @@ def search_file(data: str, target_name: str, settings: Settings, notes: Notes) -
         look_at_columns(table, source.label, notes)
         with _shown(notes) as show, clusters.backend(settings.cluster):
             search = settings.make_search(target.task, show).fit(table, target.values)
+        if not hasattr(search, "best_estimator_"):  # Ctrl-C in the last fit
+            notes.add(f"nothing was written; the structure chosen is {describe(search.best_params_)}", always=True)
+            raise KeyboardInterrupt
         model = search.best_estimator_
         model.target_name_ = target_name
         model.save(settings.out)
         files, baselines = {settings.out: "the model"}, {}
-        if not settings.no_report and not search.interrupted_:
-            notes.say("Comparing with a decision tree, a random forest and boosting ...")
-            baselines = _baselines(search, table, target)
+        if not settings.no_report:
+            if not search.interrupted_:
+                notes.say("Comparing with a decision tree, a random forest and boosting ...")
+                baselines = _baselines(search, table, target)
             if _draw(search, baselines, settings.picture, notes):
                 files[settings.picture] = "score against size"
-            model.report(table, target.values, settings.report, sizes=())
-            files[settings.report] = "a page about the model, for a browser"
+            if search.interrupted_:  # who is in a hurry does not want to wait for it
+                command = shlex.join(["tartree", "report", settings.out, data, "-o", settings.report])
+                notes.add(
+                    f"no page and no other models in the picture, since it was interrupted; {command} writes the page"
+                )
+            else:
+                model.report(table, target.values, settings.report, sizes=())
+                files[settings.report] = "a page about the model, for a browser"
     return Found(source.label, table.num_rows, target, baselines, files, search)
 
 
@@ -136,6 +146,23 @@ def _check_files(settings: Settings) -> None:
             raise Problem(f"{path} exists; give --force to replace it, or another name")
         if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
             raise Problem(f"{path} cannot be written: {path.parent} is not a directory that can be written to")
+    if not settings.no_report:
+        _check_picture(Path(settings.picture))
+    if settings.storage is not None and "://" not in settings.storage:
+        raise Problem(f"--storage must be an address such as sqlite:///{settings.storage}, however: {settings.storage}")
+    if settings.storage is not None and settings.study is None:
+        raise Problem("--storage needs --study NAME, by which the study is found again")
+
+
+def _check_picture(path: Path) -> None:
+    """Raise where matplotlib, if it is there, does not know the kind of a picture."""
+    try:
+        from matplotlib.backend_bases import FigureCanvasBase
+    except ImportError:
+        return
+    if path.suffix and path.suffix[1:].lower() not in FigureCanvasBase.filetypes:
+        known = ", ".join(sorted(FigureCanvasBase.filetypes))
+        raise Problem(f"{path} cannot be drawn: a picture must end in one of {known}")
 
 
 def _baselines(search: Any, table: Any, target: Target) -> dict[str, Any]:

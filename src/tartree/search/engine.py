@@ -1,7 +1,7 @@
 """The search itself: groups of candidates go from rung to rung, and the worse ones are left behind.
 
-Nothing is trained twice: a rung goes on from where the last one ended, and candidates that differ by their selection
-alone share a training.
+Nothing is trained twice, but where memory runs out: a rung goes on from where the last one ended, and candidates that
+differ by their selection alone share a training.
 """
 
 from __future__ import annotations

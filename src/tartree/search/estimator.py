@@ -72,7 +72,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     max_leaves : int, optional
         Only structures that use at most so many leaves; the rule chooses among them.
     folds : int or a scikit-learn splitter, default=4
-        Of the cross-validation.
+        Of the cross-validation. Own folds name rows of the table; rows that the search leaves out are left out of them.
     seeds : int, default=1
         Trainings of each fold from different weights; their scores are averaged.
     scoring : str, optional
@@ -80,8 +80,8 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     size : {"leaves", "parameters"}, default="leaves"
         What the front and the rules go by; see `tartree.search.sizes`.
     halving : float or None, default=4
-        After each rung, one in so many candidates of a kind (with equally many layers) goes on, and two at least.
-        None: all are trained to the end.
+        After each rung, one in so many candidates of a kind (with equally many layers) goes on, two at least, and the
+        smaller ones on the front within one standard error of the best. None: all are trained to the end.
     rungs : int, default=3
         Looks at the scores: with ``halving=4``, after a sixteenth, a quarter and all of the epochs.
     max_rows : int, default=20000
@@ -90,11 +90,12 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         How candidates come from the space: all in order ("grid", or some at random with `trials`), at random without an
         end, or by Optuna (extra `search`). "auto" is Optuna for the space "full" and the grid otherwise.
     storage, study_name : optional
-        Where Optuna keeps its study, such as ``"sqlite:///search.db"``; one that is there is gone on with.
+        Where Optuna keeps its study, such as ``"sqlite:///search.db"``; one of this name that is there is gone on with,
+        on its own table.
     pruner : optuna.pruners.BasePruner, optional
         Who goes on from rung to rung, in place of `halving`.
     refit : bool, default=True
-        Whether the chosen one is fitted to all rows: the one training beyond those of the search.
+        Whether the chosen one is fitted to all rows; where that fails, or breaks `max_leaves`, the next one is.
     callbacks : sequence of callable, default=()
         Called with the search whenever something new is known; `trials_` and `front_` are up to date.
     n_jobs : int, optional
@@ -122,7 +123,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     scoring_ : str
         The name of the score.
     interrupted_ : bool
-        Whether Ctrl-C ended the search.
+        Whether Ctrl-C ended the search, or the fit after it, when there is no `best_estimator_`.
     search_seconds_, refit_seconds_ : float
     study_ : optuna.Study
         With the sampler of Optuna.

@@ -29,21 +29,24 @@ def plot_front(search: Any, *, baselines: Mapping[str, Any] | None = None, ax: A
     -------
     matplotlib Axes
     """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     from tartree.explain.plots.style import BRANCHES, CLASSES, OTHER, QUIET, axes_for, styled
 
     def draw(ax: Any) -> Any:
         ax = axes_for(ax, 6.8, 4.2)
         measure = search.size
-        trials = [trial for trial in search.trials_ if trial["state"] == "complete"] or search.front_
-        ax.plot(
-            [trial[measure] for trial in trials], [trial["score"] for trial in trials], "o",
-            color=OTHER, markersize=4, alpha=0.6, label="trained to the end",
-        )  # fmt: skip
+        complete = [trial for trial in search.trials_ if trial["state"] == "complete"]
+        if complete:
+            ax.plot(
+                [trial[measure] for trial in complete], [trial["score"] for trial in complete], "o",
+                color=OTHER, markersize=4, alpha=0.6, label="trained to the end",
+            )  # fmt: skip
         front = search.front_
         ax.errorbar(
             [trial[measure] for trial in front], [trial["score"] for trial in front],
             yerr=[trial["error"] for trial in front], fmt="o-", color=CLASSES[0], capsize=3, markersize=6,
-            label="front, with standard errors",
+            label="front, with standard errors" if complete else "front so far, with standard errors",
         )  # fmt: skip
         chosen = search.trials_[search.best_index_]
         ax.plot([chosen[measure]], [chosen["score"]], "*", color=CLASSES[1], markersize=18, label="chosen", zorder=5)
@@ -52,7 +55,12 @@ def plot_front(search: Any, *, baselines: Mapping[str, Any] | None = None, ax: A
             colour = BRANCHES[place % len(BRANCHES)]
             ax.axhline(mean, color=colour, linestyle=("--", ":", "-.")[place % 3], label=f"{name}, {mean:.3f}")
         ax.set_xscale("log", base=2 if measure == "leaves" else 10)
-        ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+        if measure == "parameters":  # within one power of ten there may be no label: then at some multiples of it
+            sizes = [trial[measure] for trial in [*complete, *front, chosen]]
+            within = max(sizes) < 10 * min(sizes)
+            ax.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if within else (1,)))
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_xlabel("leaves that are used" if measure == "leaves" else "parameters")
         ax.set_ylabel(f"{METRICS[search.scoring_]}, {len(search.splits_)} folds")
         ax.set_title("Score against size")
