@@ -89,6 +89,7 @@ def _speed(records: dict[str, Any]) -> str:
         faster, fewer = (search[f"times_faster_by_{clock}"] for clock in ("seconds", "cpu_seconds"))
         cells = [where, f"{search['seconds']:.1f} s", f"{others['seconds']:.0f} s", f"{faster:.1f}"]
         cells += [f"{search['cpu_seconds']:.0f} s against {others['cpu_seconds']:.0f} s", f"{fewer:.1f}"]
+        cells.append(f"{search['epochs']:,} of {record['structures'] * record['epochs']:,}")
         lines.append(f"| {' | '.join(cells)} |")
         scaled = max(scaled, len(others["scaled_up"]))
     said = (
