@@ -11,7 +11,11 @@ from torch import Tensor
 
 from tartree.nn import Classes, Leaves, MLPLeaf, Output, PieceLeaf, Tree, blocks
 from tartree.ops import fused, native
+from tartree.ops.scratch import borrow
 from tartree.structure import Structure
+
+#: Up to so many, the cost of each row's class is picked; of more it is faster to multiply by indicators.
+FEW_LEAVES = 512
 
 
 def expected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:
@@ -110,8 +114,13 @@ def _native_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | Non
         with torch.no_grad():
             costs = output.costs(numbers)  # (members, 1, leaves, classes)
             indicators = output.indicators(target, costs.dtype)
-            values = (costs[:, 0] @ indicators.transpose(-1, -2)).transpose(-1, -2)  # (members, batch, leaves)
-            found = native.expect(own, bias, values, share)
+            values, lease = borrow((*costs.shape[::2], logits.shape[1]), costs)  # (members, leaves, batch)
+            if len(values) == 1 and values.shape[1] <= FEW_LEAVES:
+                torch.index_select(costs[0, 0], 1, target.view(-1), out=values[0])
+            else:
+                torch.matmul(costs[:, 0], indicators.transpose(-1, -2), out=values)
+            found = native.expect(own, bias, values.transpose(-1, -2), share)
+            del lease
             mass = indicators.transpose(-1, -2) @ found.leaves  # (members, classes, leaves): faster in this order
             said, gradient = numbers, output.gradient(costs, mass.transpose(-1, -2).unsqueeze(1))
     else:
