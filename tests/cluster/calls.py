@@ -20,6 +20,10 @@ def square_but_there(number, doomed, marks):
     return number * number
 
 
+def return_rows(model, rows, path, n_before):
+    return rows
+
+
 def fail_at(number, bad):
     if number == bad:
         raise ArithmeticError(f"there is no answer to {number}")

@@ -1,5 +1,7 @@
 """Prediction on a cluster: that of one process, in the order of rows."""
 
+import pickle
+import secrets
 import time
 
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 
 from tartree import TartClassifier, TartRegressor
 from tartree.cluster import predict
-from tartree.cluster.predicting import Numbers
+from tartree.cluster.predicting import Numbers, predict_tables
+from tests.cluster.calls import return_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning:ray.data.context")
 
@@ -52,6 +55,29 @@ def test_what_is_wrong_with_a_file_is_said_as_on_one_machine(cluster, tmp_path):
     while ray.available_resources().get("CPU") != 4 and time.monotonic() < end:
         time.sleep(0.1)
     assert ray.available_resources().get("CPU") == 4  # nobody stays, though the error is still held here
+
+
+class Harm:
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def test_nothing_that_a_file_holds_is_run(cluster, tmp_path, monkeypatch):
+    """Columns of files come back with results, and errors come as pickles: a file must not pass for an error."""
+    x = np.random.default_rng(0).normal(size=20)
+    model = TartRegressor(depth=1, epochs=1, random_state=0).fit(pa.table({"x": x}), x)
+    names, draw = ["what went wrong in tartree"], secrets.token_hex
+    monkeypatch.setattr(secrets, "token_hex", lambda size: names.append(draw(size)) or names[-1])
+    for _ in range(2):  # in the second file are the names that the first call used
+        harm = {name: [pickle.dumps(Harm(str(tmp_path / "harm")))] * 20 for name in names}
+        pq.write_table(pa.table({"x": x, **harm}), tmp_path / "rows.parquet")
+        found = list(predict_tables(model, tmp_path / "rows.parquet", return_rows, workers=1))
+        assert sum(map(len, found)) == 20
+    assert len(names) > 1
+    assert not (tmp_path / "harm").exists()
 
 
 def test_labels_and_values_travel_as_numbers(files):

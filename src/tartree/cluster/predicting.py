@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any, Literal
@@ -14,8 +15,6 @@ from tartree.cluster.tables import everywhere
 
 #: Rows that a worker reads and predicts at a time.
 PIECE_ROWS = 2**16
-#: A column of results that holds what went wrong.
-FAILED = "what went wrong in tartree"
 
 
 def predict(
@@ -90,10 +89,12 @@ def predict_tables(
         wanted = slots if workers is None else workers
         if not 1 <= wanted <= max(1, slots):
             raise ValueError(f"workers must be from 1 to {slots}, which is what fits here, however: workers={workers}")
+        # A column of results that holds what went wrong; it is unpickled, so no file may know its name before.
+        failed = secrets.token_hex(16)
         numbers = [{"block": number} for number in range(len(table.blocks))]
         found = data.from_items(numbers, override_num_blocks=len(numbers)).map_batches(
             Predictor,
-            fn_constructor_args=(model, table, function, gpus > 0),
+            fn_constructor_args=(model, table, function, failed, gpus > 0),
             batch_size=1,
             batch_format="numpy",
             num_cpus=cpus,
@@ -103,16 +104,18 @@ def predict_tables(
         coming = iter(found.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=2))
         with closing(coming):  # which ends the workers
             for some in coming:
-                if FAILED in some.column_names:
-                    raise ray.cloudpickle.loads(some[FAILED].drop_null()[0].as_py())
+                if failed in some.column_names:
+                    raise ray.cloudpickle.loads(some[failed].drop_null()[0].as_py())
                 yield some
 
 
 class Predictor:
-    """A worker: it has the model, and reads the blocks that it is told."""
+    """A worker: it has the model, and reads the blocks that it is told; what goes wrong is a column called `failed`."""
 
-    def __init__(self, model: Any, table: Any, function: Callable[[Any, Any, str, int], Any], on_gpu: bool) -> None:
-        self.model, self.table, self.function = model, table, function
+    def __init__(
+        self, model: Any, table: Any, function: Callable[[Any, Any, str, int], Any], failed: str, on_gpu: bool
+    ) -> None:
+        self.model, self.table, self.function, self.failed = model, table, function, failed
         model.tree_.to("cuda" if on_gpu else "cpu")
 
     def __call__(self, batch: dict[str, NDArray[Any]]) -> Iterator[Any]:
@@ -123,7 +126,7 @@ class Predictor:
             import pyarrow as pa
             from ray import cloudpickle
 
-            yield pa.table({FAILED: [cloudpickle.dumps(noted(error))]})
+            yield pa.table({self.failed: [cloudpickle.dumps(noted(error))]})
 
     def _predicted(self, block: Any) -> Iterator[Any]:
         from tartree.table.places import naming
