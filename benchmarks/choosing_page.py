@@ -80,7 +80,7 @@ def _speed(records: dict[str, Any]) -> str:
         "| where | search | one after another | times faster | processor seconds | times fewer | epochs |",
         "|---" * 7 + "|",
     ]
-    scaled = 0
+    scaled, notes = 0, []
     for device, record in records.items():
         search, others = record["search"], record["one after another"]
         where = (
@@ -92,10 +92,16 @@ def _speed(records: dict[str, Any]) -> str:
         cells.append(f"{search['epochs']:,} of {record['structures'] * record['epochs']:,}")
         lines.append(f"| {' | '.join(cells)} |")
         scaled = max(scaled, len(others["scaled_up"]))
-    said = (
-        f"Of the fits one after another, those of up to {scaled} structures were timed for fewer epochs and scaled up."
-    )
-    lines += ["", said]
+        if first := record.get("first search"):
+            notes.append(
+                f"The first search on the {where} took {first['seconds']:.0f} s, to compile kernels, which files keep."
+            )
+    if scaled:
+        notes.append(
+            f"Of the fits one after another, up to {scaled} structures were timed for fewer epochs and scaled up."
+        )
+    if notes:
+        lines += ["", " ".join(notes)]
     return "\n".join(lines)
 
 
@@ -145,7 +151,8 @@ def _means_table(sets: list[str], lines: dict[Any, Line], others: dict[Any, Line
     yield "| model | " + " | ".join(f"{group}, {len(own)} sets" for group, own in groups.items()) + " |"
     yield "|---" * (len(groups) + 1) + "|"
     rows = {f"TART-{letter}": {name: others[model, name] for name in sets} for letter, model in ALIASES.items()}
-    rows |= {f'`rule="{rule}"`': {name: lines[f"search-{rule}", name] for name in sets} for rule in RULES}
+    for rule in RULES:
+        rows[f'`rule="{rule}"`'] = {name: lines[f"search-{rule}", name] for name in sets}
     for label, own in rows.items():
         cells = []
         for names in groups.values():

@@ -5,8 +5,9 @@ python benchmarks/search.py --report                                            
 python benchmarks/search.py --speed                                                       # docs/benchmarks/search.json
 
 The study searches inside the training part of each of the four runs of a set: four runs x four folds x candidates of
-one shape are members of one tree. The structures that the rules choose are then trained on the whole training part
-(again the runs that chose one shape are members of one tree), and only then the test rows are looked at.
+one shape are members of one tree. Both rules are tried at once: a candidate is dropped when a search with neither of
+them would go on with it. The chosen structures are then trained on the whole training part (again the runs that chose
+one shape are members of one tree), and only then the test rows are looked at.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import math
 import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,12 +40,12 @@ from tartree.search.candidates import Candidate, make_candidate
 from tartree.search.engine import Engine
 from tartree.search.group import Cell, Group
 from tartree.search.problem import Problem, Table, draw_rows, split
-from tartree.search.trials import Trial, ranked, who_goes_on
+from tartree.search.trials import Rule, Trial, ranked, who_goes_on
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs/benchmarks/search/results.jsonl"
 SPEED = ROOT / "docs/benchmarks/search.json"
-RULES = ("best", "1se")
+RULES: tuple[Rule, ...] = ("best", "1se")
 TABLE = ("standard", "None")
 
 
@@ -54,9 +55,10 @@ class Settings:
 
     space: str = "small"
     folds: int = 4
-    halving: float = 0.0  # 0: all candidates are trained to the end
+    halving: float = 4.0  # as `StructureSearch` does it
     epochs: int | None = None
-    max_rows: int = 4000
+    max_rows: int = 20_000
+    precision: str = "single"
     device: str = "cpu"
     threads: int = 1
     processes: int = 1
@@ -93,15 +95,31 @@ def do(name: str, settings: Settings) -> list[Line]:
 def study(data: StudySet, settings: Settings, device: torch.device) -> dict[str, Line]:
     """What each rule chose in each run, and how good that is on the test rows."""
     base = TartClassifier(epochs=settings.epochs)
-    candidates = [make_candidate(base, params, number) for number, params in enumerate(expand(settings.space))]
+    candidates = [
+        _with_precision(make_candidate(base, params, number), settings.precision)
+        for number, params in enumerate(expand(settings.space))
+    ]
     table = Table(data.x, data.y, None)
     parts = _parts(data, settings)
     shared = {TABLE: table}, Classes(data.n_classes)
     problem = Problem(*shared, parts, "accuracy", None, 1, 0, device)
-    fractions = [settings.halving**-2, settings.halving**-1, 1.0] if settings.halving else [1.0]
-    engine = Engine(problem, fractions, lambda _, alive: who_goes_on(alive, settings.halving, "leaves"))
+    left: dict[Rule, list[set[int]]] = {rule: [{one.number for one in candidates} for _ in parts] for rule in RULES}
+
+    def choose(part: int, alive: Sequence[Trial]) -> list[Trial]:
+        """Whoever one of the rules lets go on, each as if the other were not there."""
+        for rule, own in left.items():
+            own[part] = _going_on([one for one in alive if one.number in own[part]], candidates, settings, rule)
+        return [one for one in alive if any(one.number in own[part] for own in left.values())]
+
+    engine = Engine(problem, [settings.halving**-2, settings.halving**-1, 1.0], choose)
     engine.run(candidates)
-    chosen = {rule: [ranked(trials, rule)[0] for trials in engine.trials] for rule in RULES}
+    chosen = {
+        rule: [
+            ranked([one for one in trials if one.number in own], rule)[0]
+            for trials, own in zip(engine.trials, left[rule], strict=True)
+        ]
+        for rule in RULES
+    }
     outer = tuple(((data.train[run].numpy(), data.test[run].numpy()),) for run in range(data.runs))
     tested = _test(Problem(*shared, outer, "accuracy", None, 1, 0, device), candidates, chosen)
     inner = _means(engine.trials)
@@ -115,6 +133,17 @@ def study(data: StudySet, settings: Settings, device: torch.device) -> dict[str,
         }
         for rule, trials in chosen.items()
     }
+
+
+def _with_precision(one: Candidate, precision: str) -> Candidate:
+    return replace(one, recipe=replace(one.recipe, precision=precision))
+
+
+def _going_on(trials: list[Trial], candidates: list[Candidate], settings: Settings, rule: Rule) -> set[int]:
+    """Numbers of those that a search with a rule trains on, and of those that share their training."""
+    going = who_goes_on(trials, settings.halving, "leaves", rule)
+    trainings = {candidates[one.number].training for one in going}
+    return {one.number for one in trials if candidates[one.number].training in trainings}
 
 
 def _parts(data: StudySet, settings: Settings) -> tuple[Any, ...]:
@@ -170,7 +199,7 @@ def run_study(sets: list[str], results: Results, settings: Settings, limit: floa
         lines = [there.get((f"search-{rule}", name)) for rule in RULES]
         return any(line is None or (line["failure"] and retry) for line in lines)
 
-    left = [name for name in sets if is_left(name)]
+    left = [name for name in reversed(sets) if is_left(name)]  # the longest first: none is left for the end
     start = time.perf_counter()
     for done, (name, lines) in enumerate(_each(left, settings, start + limit), start=1):
         results.append(lines)
@@ -219,7 +248,9 @@ def speed(out: Path, device: str, folds: int, epochs: int, jobs: int | None, lim
             "processor": torch.cuda.get_device_name() if device == "cuda" else platform.machine(),
         },
     }
-    searches: dict[str, dict[str, Any]] = {"search": {}}
+    # On a GPU, kernels are compiled when a machine meets a shape for the first time; files keep them.
+    searches: dict[str, dict[str, Any]] = {"first search": {}} if device == "cuda" else {}
+    searches["search"] = {}
     if not limit:
         searches["search, without halving"] = {"halving": None}
     for name, options in searches.items():
@@ -283,9 +314,10 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--space", default="small")
     parser.add_argument("--folds", type=int, default=4)
-    parser.add_argument("--halving", type=float, default=0.0, help="0: train all candidates to the end")
+    parser.add_argument("--halving", type=float, default=4.0)
     parser.add_argument("--epochs", type=int)
-    parser.add_argument("--max-rows", type=int, default=4000, help="of the search; the chosen ones are fitted to all")
+    parser.add_argument("--max-rows", type=int, default=20_000, help="of the search; the chosen ones are fitted to all")
+    parser.add_argument("--precision", default="single", choices=("single", "tf32", "bfloat16"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--jobs", type=int, help="of joblib, with --speed")
@@ -303,9 +335,8 @@ def main() -> None:
     if args.speed:
         speed(args.out, args.device, args.folds, args.epochs or 200, args.jobs, args.limit)
     if args.groups or args.sets:
-        settings = Settings(
-            args.space, args.folds, args.halving, args.epochs, args.max_rows, args.device, args.threads, args.processes
-        )
+        names = [one.name for one in fields(Settings)]
+        settings = Settings(**{name: getattr(args, name) for name in names})
         sets = list_sets(args.groups or ["small", "medium", "large"], args.sets)
         run_study(sets, results, settings, args.limit or math.inf, args.retry)
     if args.report:

@@ -87,9 +87,10 @@ def run(jobs: list[Job], results: Results, settings: Settings, say: Callable[[st
     """Do the jobs, with results written as they come; whether all were done before the time was up."""
     work = {job: _work(job) for job in jobs}
     total, done, start = sum(work.values()), 0.0, time.perf_counter()
-    if settings.processes > 1 or settings.cluster:  # the longest of a group first: none is left for one at the end
+    if settings.processes > 1 or settings.cluster:  # the longest first: none is left for one process at the end
         groups = {name: one.group for name, one in summaries().items()}
-        jobs = sorted(jobs, key=lambda job: (ORDER.index(groups[job.set]), -work[job]))
+        limited = settings.limit_seconds < float("inf")  # then small groups first, to have them whole
+        jobs = sorted(jobs, key=lambda job: (ORDER.index(groups[job.set]) if limited else 0, -work[job]))
     number = 0
     with closing(_done(jobs, settings, start)) as found:
         for job, lines in found:

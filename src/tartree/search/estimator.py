@@ -58,7 +58,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         What is searched for: its parameters hold wherever the space does not replace them. By default
         ``TartClassifier()``.
     space : {"small", "paper", "full"}, dict or list of dict, default="small"
-        Parameters of the estimator to try. "small": 25 candidates from one linear model to sixteen perceptrons.
+        Parameters of the estimator to try. "small": 29 candidates from one linear model to sixteen perceptrons.
         "paper": the 24 structures of Tables 7 to 9, trained as there. "full": structures, branching and training,
         thousands of them, from which a sampler draws. A dict of lists: every combination. A list of dicts: those of
         each.
@@ -292,7 +292,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return str(self.sampler)
 
     def _who_goes_on(self, alive: Sequence[Trial]) -> list[Trial]:
-        return who_goes_on(alive, self.halving or 1.0, self.size, max_leaves=self.max_leaves)
+        return who_goes_on(alive, self.halving or 1.0, self.size, self.rule, max_leaves=self.max_leaves)
 
     def _fractions(self) -> list[float]:
         if self.halving is None:

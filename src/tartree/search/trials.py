@@ -130,16 +130,23 @@ def ranked(
 
 
 def who_goes_on(
-    trials: Sequence[Trial], factor: float, measure: str, least: int = 2, max_leaves: float | None = None
+    trials: Sequence[Trial],
+    factor: float,
+    measure: str,
+    rule: Rule = "1se",
+    *,
+    least: int = 2,
+    max_leaves: float | None = None,
 ) -> list[Trial]:
     """Of each kind, the share ``1 / factor`` that goes on to the next rung, `least` of them at least.
 
     Leaves of one layer learn slower than perceptrons and may end as good, so each kind is ranked by itself. First come
     those that no smaller one equals, the best and the smallest of them first, then those that only the first beat, and
-    so on. A larger one must be better by half a standard error: it has to pay for its size.
+    so on.
 
-    Whatever their number, those smaller ones go on that are on the front within one standard error of the best: the
-    rule "1se" may choose them, and they cost less than the first.
+    Where the rule is "1se", a larger one must be better by half a standard error: it has to pay for its size. And
+    whatever their number, those smaller ones go on that are on the front within one standard error of the best: the
+    rule may choose them, and they cost less than the first.
 
     With `max_leaves`, those above it leave their places to the others, unless all are above it. Leaves
     may come into use later, and larger trees learn longer: the largest that can never come above it goes on as well.
@@ -149,8 +156,8 @@ def who_goes_on(
     for kind in dict.fromkeys(trial.kind for trial in trials):
         places = max(least, math.ceil(sum(trial.kind == kind for trial in trials) / factor))
         own = [trial for trial in allowed if trial.kind == kind]
-        going = _rounds(own, measure)[:places]
-        going += _near(going[0], _front(own, measure), measure) if going else []
+        going = _rounds(own, measure, 0.5 if rule == "1se" else 0.0)[:places]
+        going += _near(going[0], _front(own, measure), measure) if going and rule == "1se" else []
         never_above = [trial for trial in own if max_leaves is not None and trial.all_leaves <= max_leaves]
         going += sorted(never_above, key=lambda one: (one.all_leaves, one.score))[-1:]
         kept += dict.fromkeys(going)  # each once
@@ -163,10 +170,11 @@ def _near(first: Trial, front: list[Trial], measure: str) -> list[Trial]:
     return [one for one in front if one.score >= least and one.measure(measure) < first.measure(measure)]
 
 
-def _rounds(left: list[Trial], measure: str) -> list[Trial]:
+def _rounds(left: list[Trial], measure: str, errors: float) -> list[Trial]:
+    """Front after front, where a larger one is better by so many standard errors of the best."""
     ordered: list[Trial] = []
     while left:
-        margin = max(left, key=lambda one: one.score).error / 2
+        margin = max(left, key=lambda one: one.score).error * errors
         front = _front(left, measure, margin)
         left = [trial for trial in left if trial not in front]
         ordered += [front[-1], *front[:-1][:1], *reversed(front[1:-1])]  # the best, the smallest, the others
