@@ -48,7 +48,7 @@ class Case:
         self.parts = (self.logits, self.bias, self.numbers, self.numbers_bias)
 
     def reference(self):
-        """In double precision: loss, gradients, probabilities of both selections."""
+        """In double precision: loss, gradients, probabilities of both selections, and rows whose best leaf is clear."""
         own = [None if x is None else x.double().cpu().requires_grad_() for x in self.parts]
         logits, bias, numbers, numbers_bias = own
         logits = logits if bias is None else logits + bias.unsqueeze(1)
@@ -58,7 +58,9 @@ class Case:
         loss = losses.expected(Leaves(arrival, numbers), self.target.cpu(), self.output, weight)
         gradients = torch.autograd.grad(loss.sum(), [x for x in own if x is not None])
         said = self.output.mean(numbers)
-        return loss, gradients, [combine(arrival, said, selection) for selection in ("multi", "single")]
+        first, second = arrival.topk(2).values.unbind(-1)  # (members, batch)
+        is_clear = first - second > 1e-5 * first
+        return loss, gradients, [combine(arrival, said, selection) for selection in ("multi", "single")], is_clear
 
 
 def cases(shapes):
@@ -78,14 +80,16 @@ def assert_near(got, wanted, tolerance=2e-5):
 
 
 def check(case, tolerance=2e-5):
-    loss, gradients, (multi, single) = case.reference()
+    loss, gradients, (multi, single), is_clear = case.reference()
     found = fused.expected_cost(*case.parts, case.target, case.share, case.structure)
     assert_near(found.loss, loss, tolerance)
     for got, wanted in zip([x for x in found[1:] if x is not None], gradients, strict=True):
         assert_near(got, wanted, tolerance)
     assert_near(fused.probabilities(*case.parts, case.structure), multi, tolerance)
     if tolerance < 1e-3:  # a leaf that is barely the best may be another one in less precision
-        assert_near(fused.probabilities_of_best(*case.parts, case.structure), single, tolerance)
+        found_single = fused.probabilities_of_best(*case.parts, case.structure)
+        assert is_clear.double().mean() > 0.9
+        assert_near(found_single[is_clear.to(found_single.device)], single[is_clear], tolerance)
 
 
 @pytest.mark.parametrize("arguments", list(cases(SHAPES)), ids=str)

@@ -85,6 +85,13 @@ def test_who_goes_on():
     assert who_goes_on([small, better, larger, slow], 3, "leaves", least=1) == [better, slow]
 
 
+def test_the_rule_best_asks_no_price_for_size():
+    small, better = trial(0, [0.70, 0.74], 1), trial(1, [0.71, 0.745], 64)  # better by less than half a standard error
+    worse = [trial(number, [0.6, 0.6], 2) for number in (2, 3)]
+    assert who_goes_on([small, better, *worse], 4, "leaves", least=1) == [small]
+    assert who_goes_on([small, better, *worse], 4, "leaves", "best", least=1) == [better]
+
+
 def test_the_front_near_the_best_goes_on():
     best = trial(0, [0.7, 0.9], 16)  # a standard error of 0.1
     near = [trial(1, [0.71, 0.71], 2), trial(2, [0.73, 0.73], 4), trial(3, [0.74, 0.74], 8)]

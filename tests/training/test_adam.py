@@ -31,7 +31,7 @@ def test_a_fit_does_not_load_the_compiler():
 import sys
 from sklearn.datasets import load_iris
 from tartree import TartClassifier
-TartClassifier(depth=1, epochs=1).fit(*load_iris(return_X_y=True))
+TartClassifier(depth=1, epochs=1, device="cpu").fit(*load_iris(return_X_y=True))
 assert "torch._dynamo" not in sys.modules and "sympy" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)

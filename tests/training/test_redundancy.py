@@ -7,8 +7,7 @@ from tartree import Structure
 from tartree.nn import Classes, Tree
 from tartree.training import OwnRows, Recipe, TensorRows
 from tartree.training.epochs import make_epochs
-from tartree.training.looking import some_rows
-from tartree.training.redundancy import participation
+from tartree.training.redundancy import participation, some_rows
 from tartree.training.rows import LazyRows
 
 

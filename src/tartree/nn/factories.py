@@ -152,7 +152,7 @@ class Layered:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Makes `PieceLeaf`: perceptrons that see each feature by its rank and in pieces; if mixed, every second member.
+    """Makes `PieceLeaf`: perceptrons that see each feature also in pieces; if mixed, only every second member does.
 
     Examples
     --------

@@ -14,9 +14,8 @@ from tartree.nn import Tree
 from tartree.ops import fused
 from tartree.training.adam import paces
 from tartree.training.captured import Captured, can_capture
-from tartree.training.looking import show_rows, some_rows
 from tartree.training.recipe import Recipe
-from tartree.training.redundancy import participation
+from tartree.training.redundancy import participation, some_rows
 from tartree.training.rows import Batch, OwnRows, Rows, TensorRows
 from tartree.training.step import Step
 from tartree.training.stream import StreamRows
@@ -49,7 +48,6 @@ def make_epochs(
         return StreamEpochs(tree, rows, recipe, team)
     if team.size > 1:
         raise ValueError(f"a team must learn from a stream, however: {type(rows).__name__} for {team.size} workers")
-    show_rows(tree, rows)
     if resumable:
         return EagerEpochs(tree, rows, recipe, generator)
     if (

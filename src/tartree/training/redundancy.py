@@ -5,6 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tartree.training.rows import OwnRows, Rows, TensorRows
+
+#: Rows that are looked at, at most.
+SOME_ROWS = 1024
+
+
+def some_rows(rows: Rows) -> Tensor:
+    """Encoded rows of a table, evenly taken, (rows, features)."""
+    if isinstance(rows, TensorRows | OwnRows):
+        x = rows.x.flatten(0, -2)
+        return x[:: -(-len(x) // SOME_ROWS)]
+    return rows.take(torch.arange(0, len(rows), -(-len(rows) // SOME_ROWS))).x
+
 
 @torch.no_grad()
 def participation(x: Tensor) -> float:
