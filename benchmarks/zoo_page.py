@@ -132,7 +132,7 @@ assert abs(model.predict_proba(X) - plain.predict_proba(X)).max() < 1e-3""",
     "tart-a": (
         "TART-A, B and C",
         "The paper's proposals, with its recipe: many linear leaves, few perceptrons, and three children of which "
-        "neighbours share one. `tart-max` is ours: eight members for accuracy.",
+        "neighbours share one. `tart-max` is ours: eight members for accuracy, four of which see numbers in pieces.",
         "J. Yoo, L. Sael, 2022; see [from the paper to the code](paper-to-code.md).",
         """model = zoo.make("tart-c", epochs=20, random_state=0).fit(X, y)""",
     ),
