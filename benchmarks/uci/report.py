@@ -178,7 +178,7 @@ def _too_deep(scores: Scores) -> str:
         rows.append([group, f"{below.mean():.1f}", f"{cost:.1f}", ", ".join(far) or "none"])
     if not rows:
         return ""
-    return f"""MLP-16 has sixteen plain layers, without normalisation or shortcuts, and on some sets it is hardly learnt:
+    return f"""MLP-16 has sixteen plain layers without normalisation or shortcuts, and on some sets it is hardly learnt:
 how far it comes depends on how weights are drawn, which the paper does not say (here: He's normal distribution). Its
 means follow from few sets.
 
