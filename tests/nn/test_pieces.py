@@ -53,6 +53,19 @@ def test_every_second_member_sees_no_pieces(tables):
     assert leaf(x).shape == (4, 5, 4, 2)
 
 
+def test_members_without_pieces_begin_as_perceptrons_of_the_features():
+    torch.manual_seed(0)
+    leaf = PieceLeaf(Structure(3), 20, 2, layers=2, hidden=50, pieces=8, members=2, mixed=True)
+    plain = PieceLeaf(Structure(3), 20, 2, layers=2, hidden=50, pieces=8, members=2)
+    x = torch.randn(500, 20)
+    spread = [
+        (one.expand(x).expand(2, -1, -1) @ one.mlp.weights[0].mT).std(dim=(1, 2)) for one in (leaf, plain)
+    ]  # of what units see at the start, by member
+    torch.testing.assert_close(spread[0], spread[1][:1].expand(2), rtol=0.1, atol=0)
+    leaf.reset_parameters()
+    torch.testing.assert_close(leaf.mlp.weights[0][1].std(), 3 * leaf.mlp.weights[0][0].std(), rtol=0.02, atol=0)
+
+
 def test_a_few_leaves_at_a_time_give_the_same_gradient(monkeypatch):
     monkeypatch.setattr(blocks, "FEW", 0)
     monkeypatch.setattr(blocks, "BLOCK", 64)
@@ -97,7 +110,8 @@ def test_explanations_work():
     ("settings", "said"),
     [
         ({"leaf": Pieces(layers=1)}, "layers must be at least 2"),
-        ({"leaf": Pieces(pieces=1)}, "pieces must be at least 2"),
+        ({"leaf": Pieces(pieces=1)}, "pieces must be an integer of at least 2"),
+        ({"leaf": Pieces(pieces=2.5)}, "pieces must be an integer of at least 2"),
         ({"leaf": Pieces(), "leaf_layers": 2}, "leaf_layers has no effect beside leaf"),
         ({"leaf": Pieces(), "dropout": 0.2}, "dropout has no effect beside leaf"),
     ],

@@ -26,7 +26,7 @@ def test_an_update_never_makes_the_likelihood_worse():
 
 
 def test_one_leaf_counts_the_classes():
-    model = zoo.make("lr", leaf_layers=0, epochs=1).fit(X[:120], y[:120])
+    model = zoo.make("tree-1", depth=0, epochs=1).fit(X[:120], y[:120])
     zoo.update_leaves(model, X[:120], y[:120])
     np.testing.assert_allclose(model.predict_proba(X[:1])[0], [50 / 120, 50 / 120, 20 / 120], atol=1e-6)
 
@@ -55,6 +55,22 @@ def test_the_learning_rate_falls_from_round_to_round(monkeypatch):
     zoo.fit_alternating(model, X, y, rounds=3)
     assert rates == pytest.approx([recipe.rate(0), recipe.rate(1 / 3), recipe.rate(2 / 3)])
     assert rates[2] < 0.3 * rates[0]
+
+
+@pytest.mark.parametrize(("epochs", "rounds"), [(5, 2), (5, 10), (24, 10)])
+def test_epochs_are_shared_out_over_the_rounds(epochs, rounds):
+    model = zoo.make("tree-1", depth=1, epochs=epochs, random_state=0)
+    assert len(zoo.fit_alternating(model, X, y, rounds=rounds).history_) == epochs
+
+
+def test_a_call_that_fails_leaves_the_history_alone():
+    model = zoo.make("tree-1", depth=1, epochs=3, random_state=0).fit(X, y)
+    before = model.history_
+    with pytest.raises(ValueError, match="early_stopping must be 'auto' or False"):
+        zoo.fit_alternating(model.set_params(early_stopping=True), X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers"):
+        zoo.fit_alternating(model.set_params(early_stopping="auto"), X, y[:-1])
+    assert model.history_ is before
 
 
 @pytest.mark.parametrize("loss", ["expected", "mixture"])

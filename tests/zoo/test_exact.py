@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -30,6 +31,15 @@ def test_lr_of_plain_columns_is_logistic_regression_as_is(load_set):
     model = zoo.make("lr", numeric="plain").fit(X, y)
     peer = LogisticRegression(tol=1e-8, max_iter=10_000).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), rtol=0, atol=1e-4)
+
+
+def test_lr_of_raw_columns_goes_to_the_optimum_or_says_that_it_did_not():
+    X, y = load_wine(return_X_y=True)  # spreads from 0.1 to 300
+    model = zoo.make("lr", numeric="plain", random_state=0).fit(X, y)
+    peer = LogisticRegression(solver="newton-cg", tol=1e-10, max_iter=10_000).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), rtol=0, atol=1e-3)
+    with pytest.warns(ConvergenceWarning, match="L-BFGS ended before the optimum, after 5 iterations"):
+        zoo.make("lr", numeric="plain", epochs=5, random_state=0).fit(X, y)
 
 
 def test_lr_with_weights_and_equal_rows():

@@ -217,7 +217,7 @@ def test_predictions_equal_the_sources(name):
     else:
         mine, theirs = model.predict(X), source.predict(X)
     scale = max(1.0, np.abs(theirs).max())
-    np.testing.assert_allclose(mine / scale, theirs / scale, rtol=0, atol=1e-6 if "counts" not in name else 3e-6)
+    np.testing.assert_allclose(mine / scale, theirs / scale, rtol=0, atol=1e-6)
 
     # The same by transition matrices: one tree, or all below a root that splits evenly.
     rows = X[:200]

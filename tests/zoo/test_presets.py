@@ -5,6 +5,7 @@ import torch
 from sklearn.datasets import load_diabetes, load_iris
 
 from tartree import Structure, TartClassifier, TartRegressor, zoo
+from tartree.nn import Pieces
 from tartree.training import Recipe
 
 
@@ -56,11 +57,23 @@ def test_every_task():
 @pytest.mark.parametrize("name", ["tart-c", "dt", "ndf", "lr"])
 def test_presets_fit_both_tasks(name):
     X, y = load_iris(return_X_y=True)
-    model = zoo.make(name, epochs=2, members=1, random_state=0).fit(X, y)
+    given = {} if name == "lr" else {"epochs": 2}  # which goes to the optimum, or says that it did not
+    model = zoo.make(name, members=1, random_state=0, **given).fit(X, y)
     assert model.predict_proba(X).shape == (150, 3)
     assert model.structure_ == Structure(model.depth, model.window, model.stride)
     X, y = load_diabetes(return_X_y=True)
-    assert zoo.make(name, task="regression", epochs=2, members=1).fit(X, y).predict(X).shape == (442,)
+    assert zoo.make(name, task="regression", members=1, **given).fit(X, y).predict(X).shape == (442,)
+
+
+def test_parameters_of_the_leaves_of_tart_max():
+    made = zoo.make("tart-max", hidden=20, pieces=4, leaf_layers=2, dropout=0.3, mixed=False)
+    assert made.leaf == Pieces(layers=2, hidden=20, dropout=0.3, pieces=4)
+    assert zoo.make("tart-max", leaf=Pieces()).leaf == Pieces()
+    with pytest.raises(ValueError, match="hidden would change the model's own leaves, however: leaf=None replaces"):
+        zoo.make("tart-max", leaf=None, hidden=20)
+    assert zoo.make("tart-max", leaf=None).set_params(leaf_layers=2, hidden=20).leaf is None
+    with pytest.raises(ValueError, match="name must be one of"):
+        zoo.make(["tart-max"])
 
 
 def test_parameters_replace_those_of_the_preset():

@@ -73,10 +73,15 @@ def test_errors_say_what_is_needed():
         zoo.warm_start(cart, X, y, depth=3)
     with pytest.raises(ValueError, match="temperature must be a positive number, however: temperature=0"):
         zoo.soften(cart, X, y, temperature=0)
-    with pytest.raises(ValueError, match="a temperature must be given for an imported tree"):
+    with pytest.raises(ValueError, match="temperature must be given for an imported tree"):
         zoo.soften(zoo.from_sklearn(cart), X, y)
-    with pytest.raises(ValueError, match="needs one decision tree that compares numbers"):
+    with pytest.raises(ValueError, match="temperature must be a positive number, however: temperature='a'"):
+        zoo.soften(cart, X, y, temperature="a")
+    with pytest.raises(ValueError, match="compares numbers, however: RandomForestClassifier has 2 trees"):
         zoo.soften(ensemble.RandomForestClassifier(2).fit(X, y), X, y)
+    boosted = ensemble.HistGradientBoostingClassifier(max_iter=1).fit(X, y == 1)
+    with pytest.raises(ValueError, match="HistGradientBoostingClassifier sums what trees say, for a link function"):
+        zoo.soften(boosted, X, y == 1)
 
 
 def test_weights_count_like_repeated_rows():

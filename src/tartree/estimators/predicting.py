@@ -17,10 +17,14 @@ from tartree.estimators.precision import in_double
 from tartree.estimators.rows import is_large_map
 from tartree.nn import Selection, Tree
 from tartree.nn.best_leaf import best_leaf
+from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 from tartree.table import TableEncoder
 from tartree.table.parquet import as_parquet, is_parquet
 from tartree.table.places import naming
+
+#: Numbers of the largest tensor of a prediction, at most, on a CPU and elsewhere.
+CHUNK, LARGE_CHUNK = 2**23, 2**26
 
 
 class Predicting:
@@ -39,10 +43,13 @@ class Predicting:
         return torch.from_numpy(self._encode(X))
 
     def _chunks(self, X: Any) -> Iterator[Tensor]:
-        """Encoded rows in pieces of a size that keeps leaves times rows small."""
+        """Encoded rows in pieces of a size that keeps what is computed of them small."""
         check_is_fitted(self, "tree_")
         numbers_per_row = self.tree_.output.n_numbers * self.structure_.n_leaves + sum(self.structure_.widths)
-        size = max(64, 2**23 // (numbers_per_row * len(next(iter(self.tree_.parameters()), torch.empty(1)))))
+        widths = [module.width for module in self.tree_.modules() if isinstance(module, GroupedMLP)]
+        parameter = next(iter(self.tree_.parameters()), torch.empty(1))
+        most = CHUNK if parameter.device.type == "cpu" else LARGE_CHUNK
+        size = max(64, most // (max([numbers_per_row, *widths]) * len(parameter)))
         if is_parquet(X):
             yield from self._file_chunks(X, size)
         elif is_large_map(X):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from statistics import NormalDist
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -58,9 +60,10 @@ class PieceLeaf(nn.Module):
         super().__init__()
         if layers < 2:
             raise ValueError(f"layers must be at least 2, however: {layers=}; for linear leaves use MLPLeaf")
-        if pieces < 2:
-            raise ValueError(f"pieces must be at least 2, however: {pieces=}; without pieces use MLPLeaf")
-        self.n_numbers, self.mixed = n_numbers, mixed
+        given: Any = pieces  # the annotation says what should come, not what does
+        if not isinstance(given, numbers.Integral) or pieces < 2:
+            raise ValueError(f"pieces must be an integer of at least 2, however: {pieces=}; without pieces use MLPLeaf")
+        self.n_numbers, self.n_pieces, self.mixed = n_numbers, int(pieces), mixed
         self.mlp = GroupedMLP(
             n_features * (1 + pieces),
             [n_numbers] * structure.n_leaves,
@@ -74,14 +77,23 @@ class PieceLeaf(nn.Module):
             self.register_buffer(name, values.float(), persistent=False)
         seen = (torch.arange(members) % 2 == 0).float().view(members, 1, 1)
         self.register_buffer("seen", seen, persistent=False)
+        self._scale_start()
 
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
         self.mlp.reset_parameters(generators)
+        self._scale_start()
+
+    def _scale_start(self) -> None:
+        """Members without pieces begin as perceptrons of the features alone, not of all that the others see."""
+        if self.mixed:
+            with torch.no_grad():
+                for first in (self.mlp.weights[0], self.mlp.biases[0]):
+                    first[1::2] *= (1 + self.n_pieces) ** 0.5
 
     def forward(self, x: Tensor) -> Tensor:
         rows = self.mlp(self.expand(x))  # (members, leaves * numbers, batch)
-        numbers: Tensor = rows.unflatten(1, (-1, self.n_numbers))
-        return numbers.movedim(-1, 1)
+        said: Tensor = rows.unflatten(1, (-1, self.n_numbers))
+        return said.movedim(-1, 1)
 
     def expand(self, x: Tensor) -> Tensor:
         """Features and their pieces, from (batch, features) or (tables, batch, features)."""
@@ -102,6 +114,6 @@ def normal_pieces(count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     normal = NormalDist()
     inner = [normal.inv_cdf(place / count) for place in range(1, count)]
     edges = torch.tensor([-REACH, *inner, REACH], dtype=torch.float64)
-    numbers = torch.tensor([normal.inv_cdf((place + 0.5) / 4096) for place in range(4096)], dtype=torch.float64)
-    come = ((numbers.unsqueeze(1) - edges[:-1]) / edges.diff()).clamp(0, 1)  # (numbers, pieces)
+    places = torch.tensor([normal.inv_cdf((place + 0.5) / 4096) for place in range(4096)], dtype=torch.float64)
+    come = ((places.unsqueeze(1) - edges[:-1]) / edges.diff()).clamp(0, 1)  # (places, pieces)
     return edges[:-1], edges[1:], come.mean(0), come.std(0, correction=0)

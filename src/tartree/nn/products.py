@@ -5,6 +5,7 @@ Memory is laid out with the batch last, as `ops.native` wants it: units are rows
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Sequence
 from typing import Any
@@ -92,6 +93,12 @@ class GroupedMLP(nn.Module):
             self.weights.append(torch.empty(*lead, n_features if first else hidden))
             self.biases.append(torch.empty(lead))
         self.reset_parameters()
+
+    @property
+    def width(self) -> int:
+        """Numbers of the widest layer, input included, for each row and member."""
+        widths: list[int] = [math.prod(weight.shape[1:-1]) for weight in self.weights]
+        return max(int(self.weights[0].shape[-1]), *widths)
 
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
         """Draw new weights as torch's linear layers do; with one generator a member, each member draws its own."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from tartree.nn import Classes, Tree
@@ -68,6 +70,13 @@ def solve(tree: Tree, rows: Rows, recipe: Recipe, callbacks: Sequence[Callback] 
                 objective, _read(parameters), jac=True, method="L-BFGS-B", callback=report, options=options
             )
         _write(parameters, found.x)
+        if found.status == 1:  # iterations or evaluations ran out
+            warnings.warn(
+                f"L-BFGS ended before the optimum, after {len(history)} iterations; give more epochs, now "
+                f"{recipe.epochs}, or scale the columns",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
     except _Stopped:
         pass
     tree.zero_grad(set_to_none=True)

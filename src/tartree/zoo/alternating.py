@@ -36,8 +36,9 @@ def fit_alternating(
     Parameters
     ----------
     model : TartClassifier
-        Not fitted, with constant leaves, such as ``zoo.make("dndf")``. Its epochs are shared out over the rounds; the
-        decisions learn by gradient while the leaves stand still.
+        Not fitted, with constant leaves, such as ``zoo.make("dndf")``. Its epochs are shared out over the rounds, at
+        most as many as there are epochs; the decisions learn by gradient while the leaves stand still. Without early
+        stopping.
     X, y : table and labels
     sample_weight : array of shape (rows,), optional
         Weights of rows, of decisions and leaves; those of the model's ``class_weight`` come on top.
@@ -55,9 +56,13 @@ def fit_alternating(
         raise TypeError(f"alternating updates are for classes, however: {type(model).__name__}")
     for name, value in (("rounds", rounds), ("iterations", iterations)):
         _check_count(name, value)
+    if model.early_stopping not in (False, "auto"):
+        raise ValueError(
+            f"early_stopping must be 'auto' or False for alternating updates, however: {model.early_stopping!r}"
+        )
     given = model.get_params(deep=False)
     recipe = model._recipe()
-    each = replace(recipe, epochs=max(1, round(recipe.epochs / rounds)), schedule="constant")
+    rounds = min(rounds, recipe.epochs)
     told = History()
     try:
         model.set_params(early_stopping=False, warm_start=False)
@@ -66,8 +71,10 @@ def fit_alternating(
             _leaf(model).values.zero_()  # even leaves
         update_leaves(model, X, y, sample_weight, iterations=iterations)
         for number in range(rounds):
+            share = recipe.epochs * (number + 1) // rounds - recipe.epochs * number // rounds
             rate = recipe.rate(number / rounds)  # the schedule, round by round
-            model.set_params(recipe=replace(each, learning_rate=rate), epochs=None, learning_rate=None, warm_start=True)
+            each = replace(recipe, epochs=share, learning_rate=rate, schedule="constant")
+            model.set_params(recipe=each, epochs=None, learning_rate=None, warm_start=True)
             _leaf(model).values.requires_grad_(False)
             model.fit(X, y, sample_weight)
             update_leaves(model, X, y, sample_weight, iterations=iterations)
@@ -75,10 +82,10 @@ def fit_alternating(
             told.interrupted = model.history_.interrupted
             if told.interrupted:
                 break
+        model.history_ = told
     finally:
         model.set_params(**given)
         if hasattr(model, "tree_"):
-            model.history_ = told
             model.tree_.leaf.requires_grad_(True)
     return model
 

@@ -182,7 +182,7 @@ def _two(p: Floats) -> Floats:
 
 
 def _single_exp(raw: Floats) -> Floats:
-    """Rounded once, as in C; NumPy's own exponential in single precision may be off by more than its last digit."""
+    """Rounded once, as in C: NumPy's own exponential in single precision may be off by more than its last digit."""
     power: Floats = np.exp(raw.astype(np.float64)).astype(raw.dtype)
     return power
 
@@ -210,7 +210,7 @@ def _softmax(raw: Floats) -> Floats:
 #: From summed raw values, (rows, outputs), to values, or to probabilities of classes.
 LINKS: dict[str, Callable[[Floats], Floats]] = {
     "identity": lambda raw: raw,
-    "exp": np.exp,
+    "exp": _single_exp,
     "expit": _expit,
     "signed square": lambda raw: np.sign(raw) * np.square(raw),
     "log1p exp": lambda raw: np.log1p(np.exp(raw)),

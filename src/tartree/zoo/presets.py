@@ -40,20 +40,28 @@ class Preset:
         if not callable(self.parameters):
             return {**self.parameters, **given}
         own = {name: given.pop(name) for name in self.options() if name in given}
-        return {**self.parameters(**own), **given}
+        made = self.parameters(**own)
+        if own and "leaf" in made and "leaf" in given:
+            raise ValueError(
+                f"{', '.join(own)} would change the model's own leaves, however: leaf={given['leaf']!r} replaces them; "
+                "set it on that leaf, or by set_params"
+            )
+        return {**made, **given}
 
 
 def _logistic_regression(C: float = 1.0) -> Parameters:
     if not isinstance(C, numbers.Real) or isinstance(C, bool) or not 0 < C < float("inf"):
         raise ValueError(f"C, the inverse of the penalty, must be a positive number, however: {C=}")
-    recipe = Recipe(optimizer="lbfgs", epochs=1000, decision_decay=0.0, leaf_decay=1 / C, jitter=0.0)
+    recipe = Recipe(optimizer="lbfgs", epochs=10_000, decision_decay=0.0, leaf_decay=1 / C, jitter=0.0)
     return {"depth": 0, "leaf_layers": 1, "recipe": recipe, "early_stopping": False}
 
 
-def _most_accurate(hidden: int = 100, pieces: int = 8) -> Parameters:
+def _most_accurate(
+    leaf_layers: int = 4, hidden: int = 100, dropout: float = 0.15, pieces: int = 8, mixed: bool = True
+) -> Parameters:
     return {
         "depth": 4,
-        "leaf": Pieces(layers=4, hidden=hidden, dropout=0.15, pieces=pieces, mixed=True),
+        "leaf": Pieces(layers=leaf_layers, hidden=hidden, dropout=dropout, pieces=pieces, mixed=mixed),
         "selection": "multi",
         "members": 8,
         "early_stopping": False,
@@ -230,7 +238,8 @@ def make(name: str, *, task: Task | None = None, **parameters: Any) -> TartClass
     task : {"classification", "regression"}, optional
         What to predict; by default what the model is known for: regression for "nrf", classification for all others.
     **parameters
-        Of the estimator, or the model's own: ``C`` of "lr".
+        Of the estimator, or the model's own: ``C`` of "lr"; ``leaf_layers``, ``hidden``, ``dropout``, ``pieces`` and
+        ``mixed`` of "tart-max", for its leaves.
 
     Examples
     --------
@@ -238,7 +247,7 @@ def make(name: str, *, task: Task | None = None, **parameters: Any) -> TartClass
     >>> zoo.make("tart-b", random_state=0).depth
     2
     """
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise ValueError(f"name must be one of {', '.join(PRESETS)}, however: {name!r}")
     if task not in ("classification", "regression", None):
         raise ValueError(f"task must be 'classification' or 'regression', however: {task=}")

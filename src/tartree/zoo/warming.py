@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import replace
 from typing import Any
 
@@ -55,7 +56,8 @@ def warm_start(
         What the tree was fitted to.
     temperature : float, optional
         Of the sigmoids at the start, in standard deviations of a feature. By default it is fitted: that of
-        `TEMPERATURES` with the best likelihood in a cross-validation of trees that are grown as the source was.
+        `TEMPERATURES` with the best likelihood in a cross-validation of trees that are grown as the source was. An
+        imported tree cannot be grown again, and needs it.
     sample_weight : array of shape (rows,), optional
         Weights of rows, in the leaves at the start and in training; give those that the tree was fitted with.
     recipe : Recipe, optional
@@ -71,7 +73,8 @@ def warm_start(
     TartClassifier or TartRegressor
         Fitted, with the structure of the tree, linear decisions that began with one feature, and linear leaves.
         `temperature_` is the temperature that was used. It cannot be fitted anew, since its parameters do not tell its
-        structure; with ``warm_start=True`` training goes on.
+        structure; with ``warm_start=True`` training goes on. For the same reason a clone, as in `cross_val_score`, is
+        an ordinary tree: grow the tree and call this in each fold.
 
     Notes
     -----
@@ -163,7 +166,8 @@ def _softened(
     for name in ("depth", "window", "stride", "decision", "leaf", "decision_layers", "leaf_layers", "members"):
         if name in parameters:
             raise ValueError(f"{name} comes from the tree, however: {name}={parameters[name]!r} is given; leave it out")
-    if temperature is not None and not 0 < temperature < float("inf"):
+    given: Any = temperature
+    if given is not None and not (isinstance(given, numbers.Real) and 0 < float(given) < float("inf")):
         raise ValueError(f"temperature must be a positive number, however: {temperature=}")
     estimator = TartClassifier if isinstance(imported, ImportedClassifier) else TartRegressor
     if estimator is TartClassifier and getattr(source, "class_weight", None) is not None:
@@ -203,10 +207,15 @@ def _check_classes(imported: ImportedModel, model: Model) -> None:
 
 def _one_tree(source: Any) -> ImportedModel:
     imported = source if isinstance(source, ImportedModel) else from_sklearn(source)
-    if len(imported.splits_) != 1 or imported.sum_.link != "identity" or imported.splits_[0].levels:
+    reasons = {
+        f"has {len(imported.splits_)} trees": len(imported.splits_) != 1,
+        "sums what trees say, for a link function": imported.sum_.link != "identity",
+        "splits levels": any(tree.levels for tree in imported.splits_),
+    }
+    if any(reasons.values()):
+        reason = next(said for said, holds in reasons.items() if holds)
         raise ValueError(
-            "a warm start needs one decision tree that compares numbers, however: "
-            f"{type(source).__name__} has {len(imported.splits_)} trees"
+            f"a warm start needs one decision tree that compares numbers, however: {type(source).__name__} {reason}"
         )
     return imported
 
@@ -283,7 +292,10 @@ def _fitted_temperature(
 ) -> float:
     """The temperature of the best likelihood in folds that are always the same, of trees grown as the source was."""
     if isinstance(source, ImportedModel):
-        raise ValueError("a temperature must be given for an imported tree, which cannot be grown again, however: None")
+        raise ValueError(
+            "temperature must be given for an imported tree, which cannot be grown again, however: temperature=None; "
+            "give the tree that was imported, or a number such as 0.1"
+        )
     labels = np.asarray(y)
     n_rows = number_of_rows(X)
     check_equal_rows(n_rows, len(labels))
