@@ -73,13 +73,13 @@ def measure_sets(arguments: argparse.Namespace) -> dict[str, Any]:
                 seconds.append(time.perf_counter() - start)
                 scores.append(model.score(X[test], y[test]))
             row = {"model": name, "data": data, "score": mean(scores), "fit_s": round(float(np.median(seconds)), 2)}
-            rows.append(row)
+            rows.append({**row, "versions": versions(arguments.device)})
             print(row, flush=True)
     for data, load in SETS.items():
         X, y = load(return_X_y=True)
         folds = StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)
         found = [DecisionTreeClassifier(random_state=0).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]
-        rows.append({"model": "CART", "data": data, "score": mean(found)})
+        rows.append({"model": "CART", "data": data, "score": mean(found), "versions": versions("cpu")})
     # Rows that were not asked for stay as they were measured.
     new = {(row["model"], row["data"]) for row in rows}
     path = arguments.out.with_suffix(".json")
@@ -205,8 +205,8 @@ def main() -> None:
     for part in parts:
         found = PARTS[part](arguments)
         results = json.loads(path.read_text()) if path.exists() else {}
-        # The part warm says of each of its groups what it was measured with.
-        results[part] = found if part == "warm" else {"versions": versions(arguments.device), **found}
+        # The parts warm and sets say of each of their rows what it was measured with.
+        results[part] = found if part in ("warm", "sets") else {"versions": versions(arguments.device), **found}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(results, indent=2) + "\n")
         print(f"{part}: written to {path}", flush=True)
