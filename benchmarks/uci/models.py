@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from tartree import Structure, TartClassifier
+from tartree.nn import Pieces
 from tartree.search import PAPER_SERIES
 from tartree.training import RECIPES, Recipe
 from tartree.zoo import PRESETS
@@ -27,6 +28,7 @@ class TreeModel:
     stride: int | None = None
     selection: Literal["multi", "single"] = "multi"
     decision_layers: int = 1
+    leaf: Pieces | None = None  # in place of leaves of `leaf_layers`
     hidden: int = 100
     dropout: float = 0.15
     members: int = 1  # of each run; their probabilities are averaged

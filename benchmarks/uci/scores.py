@@ -79,3 +79,15 @@ class Scores:
             if model in models and name in names
         }
         return float(sum(own.values()))
+
+
+def mix_means(results: Results) -> dict[str, dict[str, tuple[float, int]]]:
+    """What was tried for tart-max, by mix of members and group: the mean over sets in percent, and their number."""
+    lines = [line for line in results.read().values() if not line["failure"]]
+    mixes = dict.fromkeys(mix for line in lines for mix in line["accuracy"])
+    found: dict[str, dict[str, tuple[float, int]]] = {mix: {} for mix in mixes}
+    for mix in mixes:
+        for group in dict.fromkeys(line["group"] for line in lines):
+            own = [100 * np.mean(line["accuracy"][mix]) for line in lines if line["group"] == group]
+            found[mix][group] = float(np.mean(own)), len(own)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,15 +32,16 @@ def run_tree(
 
 def build(model: TreeModel, data: StudySet, seed: int = 0) -> Tree:
     """An untrained tree, with all members of one run beside each other."""
+    leaves: dict[str, Any] = {"leaf_layers": model.leaf_layers, "hidden": model.hidden, "dropout": model.dropout}
+    if model.leaf is not None:
+        leaves = {"leaf": model.leaf}
     tree = Tree.build(
         model.structure,
         data.x.shape[1],
         Classes(data.n_classes),
         decision_layers=model.decision_layers,
-        leaf_layers=model.leaf_layers,
-        hidden=model.hidden,
-        dropout=model.dropout,
         members=data.runs * model.members,
+        **leaves,
     )
     draw(tree, model, seed)
     return tree.to(data.x.device)
@@ -134,8 +136,9 @@ def score(
     place = torch.full((len(data.x),), -1)
     place[tested] = torch.arange(len(tested))
     n_members = data.runs * model.members
-    n_numbers = data.n_classes if model.leaf_layers == 1 else max(model.hidden, data.n_classes)
-    chunk = max(1, CHUNK[data.x.device.type] // (n_members * model.structure.n_leaves * n_numbers))
+    widths = [module.width for module in tree.modules() if isinstance(module, GroupedMLP)]
+    n_numbers = max([model.structure.n_leaves * data.n_classes, *widths])
+    chunk = max(1, CHUNK[data.x.device.type] // (n_members * n_numbers))
     right: dict[Selection, list[Tensor]] = {selection: [] for selection in selections}
     for index in tested.to(data.x.device).split(chunk):
         arrival, numbers = tree(data.x[index])

@@ -1,0 +1,131 @@
+"""What was tried for `tart-max`: ensembles compared on held-out quarters of the training rows of the UCI sets.
+
+python benchmarks/tart_max.py [--device cuda --processes 8] [--groups small medium large] [--limit-seconds 300]
+python benchmarks/tart_max.py --report     # prints the means; the UCI page has them too
+
+Test rows are never looked at. Of each set, every kind of member is trained twice in each of the four runs, all runs as
+members of one tree, and probabilities are averaged: within a kind, and over two kinds. Results are appended to
+docs/benchmarks/uci/tart-max.jsonl as they come, and the same command goes on with what is left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import takewhile
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+from uci.models import TreeModel
+from uci.processes import call_in_processes
+from uci.results import Line, Results, machine
+from uci.scores import mix_means
+from uci.sets import StudySet, list_sets, load_set, summaries
+from uci.trees import build, fit
+
+from tartree.estimators.rows import split_rows
+from tartree.nn import Pieces, combine
+from tartree.training import RECIPES
+
+RESULTS = Path(__file__).resolve().parents[1] / "docs/benchmarks/uci/tart-max.jsonl"
+BASE = TreeModel("plain", "features as they are", 4, 4, members=2, recipe=RECIPES["deep"])
+KINDS = {
+    "plain": BASE,
+    "plain, other seeds": BASE,
+    "8 pieces": replace(BASE, leaf=Pieces(layers=4, dropout=0.15, pieces=8)),
+    "16 pieces": replace(BASE, leaf=Pieces(layers=4, dropout=0.15, pieces=16)),
+}
+SEEDS = {"plain, other seeds": 1}
+HELD_OUT = 0.25
+ROWS = 2048  # of a prediction
+
+
+def do(name: str, device: str, precision: str) -> list[Line]:
+    """One set: accuracies of all kinds and pairs, by run."""
+    torch.set_num_threads(1)
+    start, failure, found = time.perf_counter(), None, None
+    try:
+        found = compare(_inner(load_set(name)).to(torch.device(device)), precision)
+    except Exception as error:  # the other sets go on
+        failure = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+    about = {"model": "inner", "set": name, "group": summaries()[name].group, "failure": failure, "accuracy": found}
+    seconds = round(time.perf_counter() - start, 2)
+    return [{**about, "seconds": seconds, "precision": precision, "machine": machine(torch.device(device))}]
+
+
+def _inner(data: StudySet) -> StudySet:
+    """The same set with a quarter of each run's training rows in place of its test rows."""
+    pairs = []
+    for run, rows in enumerate(data.train):
+        labels = data.y[rows].numpy()
+        kept, held = split_rows(len(rows), labels, HELD_OUT, np.random.RandomState(100 + run))
+        pairs.append((rows[kept], rows[held]))
+    train, held_out = zip(*pairs, strict=True)
+    return replace(data, train=train, test=held_out)
+
+
+def compare(data: StudySet, precision: str) -> dict[str, list[float]]:
+    said = {kind: _probabilities(model, data, precision, SEEDS.get(kind, 0)) for kind, model in KINDS.items()}
+    pairs = {f"{one} + {other}": (one, other) for one, other in itertools.combinations(KINDS, 2)}
+    mixes = {**{kind: (kind,) for kind in KINDS}, **pairs}
+    found = {}
+    for mix, kinds in mixes.items():
+        sums = [sum(said[kind][run] for kind in kinds) for run in range(data.runs)]
+        right = [(own.argmax(1) == data.y[held].cpu()) for own, held in zip(sums, data.test, strict=True)]
+        found[mix] = [round(float(run.double().mean()), 5) for run in right]
+    return found
+
+
+def _probabilities(model: TreeModel, data: StudySet, precision: str, seed: int) -> list[Tensor]:
+    """Of the held-out rows of each run, (rows, classes), the mean of its members."""
+    tree = build(model, data, seed)
+    fit(tree, model, data, replace(model.recipe, precision=precision), seed)
+    tree.eval()
+    found = []
+    with torch.no_grad():
+        for run, held in enumerate(data.test):
+            own = slice(run * model.members, (run + 1) * model.members)
+            parts = []
+            for rows in held.to(data.x.device).split(ROWS):
+                arrival, numbers = tree(data.x[rows])
+                parts.append(combine(arrival[own], tree.output.mean(numbers)[own], "multi").mean(0).cpu())
+            found.append(torch.cat(parts))
+    return found
+
+
+def report(results: Results) -> Iterator[str]:
+    for mix, groups in mix_means(results).items():
+        yield f"{mix}: " + ", ".join(f"{group} {mean:.2f} ({n})" for group, (mean, n) in groups.items())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--groups", nargs="+", default=["small", "medium", "large"])
+    parser.add_argument("--sets", nargs="+", help="only these")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="single", choices=["single", "tf32", "bfloat16"])
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="begin no set after this time")
+    parser.add_argument("--report", action="store_true", help="only print the means")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    results, start = Results(options.results), time.perf_counter()
+    if not options.report:
+        there = results.read()
+        left = [name for name in reversed(list_sets(options.groups, options.sets)) if ("inner", name) not in there]
+        in_time = takewhile(lambda _: time.perf_counter() - start < options.limit_seconds, left)
+        function = partial(do, device=options.device, precision=options.precision)
+        for name, lines in call_in_processes(function, in_time, options.processes):
+            results.append(lines)
+            print(name, lines[0]["failure"] or f"{lines[0]['seconds']} s", flush=True)
+    print("\n".join(report(results)))
+
+
+if __name__ == "__main__":
+    main()
