@@ -3,17 +3,19 @@
     python benchmarks/speed.py [--device cuda] [--peers DIR] [--mnist DIR] [--sections table shapes ...]
 
 Before anything is timed, training steps and predictions are compared with the reference. Results go to
-docs/benchmarks/speed.json, .md and figures (speed-gpu on a GPU); a run of some sections keeps the others' results if
-they come from the same machine and versions. Sections:
+docs/benchmarks/speed.json, .md and figures (speed-gpu on a GPU). Sections that are not run, and those that fail, keep
+the results that are there, of the same machine and versions. Sections:
 
-    table   a training step and a batch of predictions, D 8, 10, 12: ours, floors, plain torch, peers
-    shapes  W 3, S 2, D 7, and linear leaves (D 6, L 1), each against its own floor
-    epochs  a whole epoch of 60,000 rows against its steps; a fleet of 64 trees against one
-    curves  cost against depth, window, batch, features, members and rows
-    fits    whole fits of small tables against scikit-learn's random forest and boosting
-    row     one row on the CPU: the best leaf by search, and by a look at all nodes
-    mnist   seconds until a soft tree has 95 % (with --mnist DIR, the folder of MNIST's four .gz files)
-    memory  peak memory of a step (CPU)
+    table      a training step and a batch of predictions, D 8, 10, 12: ours, floors, plain torch, peers
+    shapes     W 3, S 2, D 7, and linear leaves (D 6, L 1), each against its own floor
+    choice     steps of small shapes by the fused kernels and by the native backend (GPU)
+    epochs     a whole epoch of 60,000 rows against its steps; a fleet of 64 trees against one
+    curves     cost against depth, window, batch, features, members and rows
+    fits       whole fits of small tables against scikit-learn's random forest and boosting
+    row        one row on the CPU: the best leaf by search, and by a look at all nodes
+    mnist      seconds until a soft tree has 95 % (with --mnist)
+    precision  the same training in single precision, TF32 (GPU) and bfloat16 (with --mnist)
+    memory     peak memory of a step (CPU, Linux)
 
 `neural-trees` takes part where it is installed (pip install neural-trees).
 """
@@ -21,54 +23,77 @@ they come from the same machine and versions. Sections:
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
 import platform
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from timing import answers, curves, memory, table
+from timing import answers, choice, curves, memory, mnist, table
 from timing.clock import Clock
 from timing.page import SECTIONS, write_page
-from timing.peers import HELP
+from timing.peers import CLONES, HELP
 from timing.work import Work, check_against_reference
+
+import tartree
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def main() -> None:
-    arguments = parse()
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the sections; 1 if one of them failed, 130 after Ctrl-C."""
+    arguments = parse(words)
     if arguments.memory_of is not None:
         memory.print_peak_memory(arguments.memory_of)
-        return
-    device = torch.device(arguments.device)
-    name = "speed" if device.type == "cpu" else "speed-gpu"
-    out: Path = arguments.out or ROOT / "docs" / "benchmarks" / name
-    out.parent.mkdir(parents=True, exist_ok=True)
+        return 0
+    device: torch.device = arguments.device
+    out: Path = arguments.out or ROOT / "docs" / "benchmarks" / ("speed" if device.type == "cpu" else "speed-gpu")
+    before = read(out)
     if arguments.page:
-        write_page(json.loads(out.with_suffix(".json").read_text()), out)
-        return
+        if before is None:
+            raise SystemExit(f"a page is made from results, however: there is no {out}.json; run sections first")
+        write_page(before, out)
+        return 0
+    here = machine(device) | ({"sizes": "tiny"} if arguments.small else {})
+    if arguments.sections and before is not None and before["machine"] != here:
+        raise SystemExit(
+            f"results of some sections must join those of the same machine and versions, however: {out}.json has "
+            f"{before['machine']}, and here is {here}; run all sections, or name another place with --out"
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
     torch.backends.cuda.matmul.allow_tf32 = False
-    results = {"machine": machine(device), "error": check_against_reference(device), "sections": {}}
-    results["sections"] = earlier(out, results["machine"])
+    clock = Clock(device, arguments.repeats, arguments.seconds)
+    results = {"machine": here, "error": check_against_reference(clock), "sections": {}}
+    if before is not None and before["machine"] == here:
+        results["sections"] = {name: found for name, found in before["sections"].items() if "failure" not in found}
     print(f"equal to the reference, largest relative error {results['error']:.1e}", flush=True)
-    for section, run in sections(arguments, Clock(device, arguments.repeats, arguments.seconds)).items():
-        begin = time.perf_counter()
-        try:
-            results["sections"][section] = run()
-        except Exception as error:  # one section that fails must not take the others with it
-            traceback.print_exc()
-            results["sections"][section] = {"failure": f"{type(error).__name__}: {error}"[:500]}
-        print(f"{section}: {time.perf_counter() - begin:.0f} s", flush=True)
-        out.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")  # after each: a run may be cut short
+    status = 0
+    try:
+        for section, run in sections(arguments, clock).items():
+            begin = time.perf_counter()
+            try:
+                note = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "tartree": tartree.__version__}
+                results["sections"][section] = run() | note
+                ending = "done"
+            except Exception:  # one section that fails must not take the others with it
+                traceback.print_exc()
+                ending, status = "FAILED, and what there was before is kept", 1
+            print(f"{section}: {ending} after {time.perf_counter() - begin:.0f} s", flush=True)
+            # After each: a run may be cut short.
+            out.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    except KeyboardInterrupt:
+        print("interrupted: the sections before are kept", flush=True)
+        status = 130
     write_page(results, out)
     print(
         "\n".join(line for line in out.with_suffix(".md").read_text().splitlines() if line.startswith(("|", "#", "-")))
     )
+    return status
 
 
 def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[[], dict[str, Any]]]:
@@ -76,6 +101,7 @@ def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[
     small, peers = arguments.small, arguments.peers
     depths = arguments.depths or ([3, 4] if small else [8, 10, 12])
     sizes = {"features": 50, "batch": 64} if small else {}
+    epochs = 1 if small else None
     cpu = clock.device.type == "cpu"
 
     def shapes() -> dict[str, Any]:
@@ -83,7 +109,7 @@ def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[
         return {"rows": [table.compare(work, clock) for work in works]}
 
     def compared() -> dict[str, Any]:
-        return {"rows": [table.compare(Work(d, **sizes), clock, peers, extras=True) for d in depths]}
+        return {"rows": table.compare_depths([Work(d, **sizes) for d in depths], clock, peers)}
 
     def row() -> dict[str, Any]:
         depth, features = (6, 30) if small else (12, 784)
@@ -92,31 +118,44 @@ def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[
     runs: dict[str, Callable[[], dict[str, Any]]] = {
         "table": compared,
         "shapes": shapes,
+        "choice": lambda: choice.measure(clock, small),
         "epochs": lambda: table.members_and_epochs(
             clock, depths[:1] if cpu else depths, 2048 if small else 60_000, 4 if small else 64
         ),
-        "curves": lambda: {"curves": curves.measure(clock, arguments.seconds * 25, small)},
+        "curves": lambda: curves.measure(clock, arguments.seconds * 25, small),
         "fits": lambda: {"rows": answers.fits(str(clock.device), small)},
         "row": row,
-        "mnist": lambda: answers.mnist(arguments.mnist, clock, epochs=1 if small else None),
+        "mnist": lambda: mnist.time_to_accuracy(arguments.mnist, clock, epochs),
+        "precision": lambda: mnist.precisions(arguments.mnist, clock, epochs),
         "memory": lambda: {"units": {d: memory.peak_memory(Path(__file__), d) for d in depths}},
     }
-    chosen = arguments.sections or list(runs)
-    if arguments.mnist is None:
-        chosen = [s for s in chosen if s != "mnist"]
-    if not cpu or not sys.platform.startswith("linux"):
-        chosen = [s for s in chosen if s != "memory"]
+    chosen = arguments.sections or [s for s in runs if cannot_run(s, arguments) is None]
     return {section: runs[section] for section in chosen}
 
 
-def earlier(out: Path, here: dict[str, Any]) -> dict[str, Any]:
-    """Sections of a run before, if they come from the same machine and versions."""
+def cannot_run(section: str, arguments: argparse.Namespace) -> str | None:
+    """Why a section cannot be run here; None if it can."""
+    if section in ("mnist", "precision") and arguments.mnist is None:
+        return "needs MNIST's files: name their folder with --mnist"
+    if section == "memory" and (arguments.device.type != "cpu" or not sys.platform.startswith("linux")):
+        return "is seen on a CPU under Linux: say --device cpu"
+    if section == "choice" and arguments.device.type != "cuda":
+        return "is one of a GPU: say --device cuda"
+    return None
+
+
+def read(out: Path) -> dict[str, Any] | None:
+    """Results that are there; None without."""
     path = out.with_suffix(".json")
     try:
         found = json.loads(path.read_text())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return dict(found["sections"]) if found.get("machine") == here and "sections" in found else {}
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not {"machine", "error", "sections"} <= set(found):
+        raise SystemExit(f"{path} must hold results of this program, however: it does not; name another with --out")
+    return found
 
 
 def machine(device: torch.device) -> dict[str, Any]:
@@ -147,23 +186,62 @@ def processor() -> str:
         return platform.processor() or platform.machine()
 
 
-def parse() -> argparse.Namespace:
+def parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--device", type=_device, default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--sections", nargs="+", choices=list(SECTIONS))
-    parser.add_argument("--depths", type=int, nargs="+", help="of the table; 8 10 12 by default")
-    parser.add_argument("--peers", type=Path, help=HELP)
-    parser.add_argument("--mnist", type=Path, help="the folder with MNIST's train-images-idx3-ubyte.gz and so on")
-    parser.add_argument("--repeats", type=int, default=20, help="turns of a measurement; slow functions take fewer")
-    parser.add_argument("--seconds", type=float, default=3.0, help="about how long one function is timed")
+    parser.add_argument("--depths", type=_positive(int), nargs="+", help="of the table; 8 10 12 by default")
+    parser.add_argument("--peers", type=_folder(any, [folder for folder, _ in CLONES.values()]), help=HELP)
+    parser.add_argument("--mnist", type=_folder(all, mnist.FILES), help=f"the folder with {', '.join(mnist.FILES)}")
+    turns = "turns of a measurement; slow functions take fewer"
+    parser.add_argument("--repeats", type=_positive(int), default=20, help=turns)
+    parser.add_argument("--seconds", type=_positive(float), default=3.0, help="about how long one function is timed")
     parser.add_argument("--out", type=Path, help="where results go, without the ending")
     parser.add_argument(
         "--page", action="store_true", help="only the page and the figures, from results that are there"
     )
-    parser.add_argument("--small", action="store_true", help="tiny sizes, to try the program; not for the record")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, to try the program; with --out")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    arguments = parser.parse_args(words)
+    if arguments.small and arguments.out is None:
+        parser.error("results of --small are not for the record: name another place with --out")
+    for section in arguments.sections or ():
+        if (why := cannot_run(section, arguments)) is not None:
+            parser.error(f"the section {section} {why}")
+    return arguments
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise argparse.ArgumentTypeError(f"the device must be cpu or cuda, however: {name!r}")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise argparse.ArgumentTypeError(f"torch finds {torch.cuda.device_count()} GPUs, however: {name!r}; say cpu")
+    return device
+
+
+def _positive(kind: type[int] | type[float]) -> Callable[[str], float]:
+    def number(word: str) -> float:
+        found = kind(word)
+        if not 0 < found < float("inf"):
+            raise argparse.ArgumentTypeError(f"the number must be above 0, however: {word}")
+        return found
+
+    return number
+
+
+def _folder(enough: Callable[[Iterable[bool]], bool], names: list[str]) -> Callable[[str], Path]:
+    def folder(word: str) -> Path:
+        if not enough((Path(word) / name).exists() for name in names):
+            kind = "all" if enough is all else "some"
+            raise argparse.ArgumentTypeError(f"the folder must have {kind} of {', '.join(names)}, however: {word!r}")
+        return Path(word)
+
+    return folder
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

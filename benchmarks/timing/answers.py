@@ -1,28 +1,18 @@
-"""Whole fits of small tables, the latency of one row, and MNIST."""
+"""Whole fits of small tables, and the latency of one row."""
 
 from __future__ import annotations
 
-import gzip
 import statistics
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from tartree import TartClassifier
 from tartree.nn import combine
-from tartree.training import Recipe, TensorRows, train
-from timing.clock import Clock
-from timing.work import Work
-
-#: A soft tree on MNIST: small steps, and noise, without which it fits the training images and not the others. Chosen
-#: among 32 (loss, learning rate, jitter, batch, epochs) by the accuracy on 10,000 of the training images, held out.
-MNIST_RECIPE = Recipe(
-    epochs=40, batch_size=256, learning_rate=0.003, decision_decay=0.0, leaf_decay=0.0, jitter=3.0, loss="mixture"
-)
+from tartree.training import Recipe, TensorRows
+from timing.work import Work, finished, learn
 
 
 def fits(device: str, small: bool = False) -> list[dict[str, Any]]:
@@ -42,15 +32,22 @@ def fits(device: str, small: bool = False) -> list[dict[str, Any]]:
         X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
         row: dict[str, Any] = {"data": name.replace("_", " "), "rows": len(X_train)}
         for kind, make in makers.items():
-            make().fit(X_train[:60], y_train[:60])  # what the first fit loads is not counted
+            _fitted(make(), X_train[:60], y_train[:60])  # what the first fit loads is not counted
             times = []
             for _ in range(3):
-                model, begin = make(), time.perf_counter()
-                model.fit(X_train, y_train)
+                begin = time.perf_counter()
+                model = _fitted(make(), X_train, y_train)
                 times.append(time.perf_counter() - begin)
             row[kind] = {"seconds": statistics.median(times), "accuracy": float(model.score(X_test, y_test))}
         results.append(row)
     return results
+
+
+def _fitted(model: Any, X: Any, y: Any) -> Any:
+    model.fit(X, y)
+    if isinstance(model, TartClassifier):
+        finished(model.history_)
+    return model
 
 
 def one_row(device: torch.device, depth: int = 12, features: int = 784) -> list[dict[str, Any]]:
@@ -64,7 +61,7 @@ def one_row(device: torch.device, depth: int = 12, features: int = 784) -> list[
         tree = work.tree(device)
         if trained:
             recipe = Recipe(epochs=20, batch_size=256, learning_rate=0.02, decision_decay=0.0, jitter=0.0)
-            train(tree, rows, recipe, generator=torch.Generator().manual_seed(0))
+            learn(tree, rows, recipe)
         for dtype in (torch.float32, torch.float64):
             own = tree.cpu().to(dtype).eval()
             x = rows.x[:1024].cpu().to(dtype)
@@ -97,56 +94,3 @@ def _latency(tree: Any, x: torch.Tensor) -> dict[str, Any]:
     result["ratio"] = result["all_us"] / result["search_us"]
     result["batch ratio"] = result["all_batch_ms"] / result["search_batch_ms"]
     return result
-
-
-def mnist(
-    folder: Path, clock: Clock, wanted: float = 0.95, depth: int = 8, epochs: int | None = None
-) -> dict[str, Any]:
-    """Seconds of training until a soft tree reaches an accuracy on the test images; looking at them is not counted."""
-    device = clock.device
-    images = [torch.from_numpy(_idx(folder / f"{part}-images-idx3-ubyte.gz").copy()) for part in ("train", "t10k")]
-    labels = [torch.from_numpy(_idx(folder / f"{part}-labels-idx1-ubyte.gz").copy()) for part in ("train", "t10k")]
-    x, x_test = (i.flatten(1).float().to(device) / 255 for i in images)
-    center, spread = x.mean(), x.std()
-    x, x_test = (x - center) / spread, (x_test - center) / spread
-    y, y_test = (part.long().to(device) for part in labels)
-    tree = Work(depth).tree(device)
-    recipe = MNIST_RECIPE if epochs is None else Recipe(**{**vars(MNIST_RECIPE), "epochs": epochs})
-    accuracies: list[float] = []
-    looking = [0.0]
-    reached: list[float] = []
-
-    def look(epoch: Any) -> bool:
-        clock.wait()
-        begin = time.perf_counter()
-        tree.eval()
-        with torch.no_grad():
-            right = [
-                (tree.predict(a)[0].argmax(1) == b).sum()
-                for a, b in zip(x_test.split(1000), y_test.split(1000), strict=True)
-            ]
-        tree.train()
-        accuracies.append(float(torch.stack(right).sum()) / len(y_test))
-        if accuracies[-1] >= wanted and not reached:
-            reached.append(begin - start - looking[0])
-        looking[0] += time.perf_counter() - begin
-        return False
-
-    clock.wait()
-    start = time.perf_counter()
-    train(tree, TensorRows(x, y), recipe, generator=torch.Generator().manual_seed(0), callbacks=(look,))
-    clock.wait()
-    total = time.perf_counter() - start - looking[0]
-    return {
-        "depth": depth, "wanted": wanted, "reached_s": reached[0] if reached else None, "all_s": total,
-        "epochs": len(accuracies), "accuracies": accuracies,
-    }  # fmt: skip
-
-
-def _idx(path: Path) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """An array from a file in MNIST's format."""
-    with gzip.open(path) as file:
-        raw = file.read()
-    n_axes = raw[3]
-    shape = [int.from_bytes(raw[4 + 4 * i : 8 + 4 * i], "big") for i in range(n_axes)]
-    return np.frombuffer(raw, np.uint8, offset=4 + 4 * n_axes).reshape(shape)

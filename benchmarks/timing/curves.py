@@ -5,13 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
-
-import torch
 
 from timing.clock import Clock
 from timing.floors import make_floors
-from timing.work import Work, our_step, recipe_for
+from timing.work import Work, learn, our_step, recipe_for
 
 #: What each curve changes, from where.
 AXES: dict[str, tuple[Work, list[int], list[int]]] = {  # values on a GPU, and on a CPU
@@ -25,43 +24,44 @@ ROWS = [1_000, 10_000, 100_000, 1_000_000]
 
 
 def measure(clock: Clock, seconds: float, small: bool = False) -> dict[str, Any]:
-    """For each axis, its values with milliseconds of our step and of the floor; a curve ends when its time is over.
+    """For each axis, its values with milliseconds of our step and of the floor, or of an epoch for rows.
 
-    What is compiled and captured before a measurement does not count.
+    A curve ends when its time is over; "cut" says which values are left out. What is compiled and captured before a
+    measurement does not count.
     """
     cpu = clock.device.type == "cpu"
-    curves: dict[str, Any] = {}
+    plans: dict[str, tuple[list[int], Callable[[int], tuple[dict[str, float], float]]]] = {}
     for axis, (work, values, fewer) in AXES.items():
-        spent, points = 0.0, []
-        for value in (fewer[:2] if small else fewer) if cpu else values:
-            if spent > seconds:
-                break
-            functions = _functions(replace(work, **{axis: value}), clock)
-            begin = time.perf_counter()
-            points.append({"value": value, **clock.medians(functions)})
-            spent += time.perf_counter() - begin
-        curves[axis] = points
-    begin, points = time.perf_counter(), []
-    for n_rows in ROWS[:2] if small else ROWS:
-        if time.perf_counter() - begin > seconds:
-            break
-        points.append({"value": n_rows, "epoch_s": _epoch(n_rows, clock)})
-    curves["rows"] = points
-    return curves
+        plans[axis] = (fewer if cpu else values, partial(_step, work, axis, clock))
+    plans["rows"] = (ROWS, partial(_epoch, clock))
+    curves: dict[str, Any] = {}
+    cut: dict[str, list[int]] = {}
+    for axis, (values, point) in plans.items():
+        left, spent = values[:2] if small else list(values), 0.0
+        curves[axis] = []
+        while left and spent <= seconds:
+            found, took = point(left[0])
+            curves[axis].append({"value": left.pop(0), **found})
+            spent += took
+        if left:
+            cut[axis] = left
+    return {"curves": curves, "cut": cut}
 
 
-def _functions(work: Work, clock: Clock) -> dict[str, Callable[[], Any]]:
+def _step(work: Work, axis: str, clock: Clock, value: int) -> tuple[dict[str, float], float]:
+    """A point of a curve of steps, and the seconds of its measurement."""
+    work = replace(work, **{axis: value})  # type: ignore[arg-type]
     with clock.surroundings():
         functions = {"ours": our_step(work.tree(clock.device), work.rows(clock.device, batches=4), recipe_for(work))}
         functions["floor"] = make_floors(work, clock)["step"]
-    return functions
+    begin = time.perf_counter()
+    return clock.medians(functions), time.perf_counter() - begin
 
 
-def _epoch(n_rows: int, clock: Clock) -> float:
-    from tartree.training import train
-
+def _epoch(clock: Clock, n_rows: int) -> tuple[dict[str, float], float]:
     work = Work(4, leaf_layers=1, features=20, classes=2, batch=n_rows)
     rows, recipe = work.rows(clock.device, batches=1), replace(recipe_for(work, epochs=6), batch_size=1024)
     tree = work.tree(clock.device)
-    train(tree, rows, replace(recipe, epochs=1), generator=torch.Generator().manual_seed(0))
-    return clock.wall(lambda: train(tree, rows, recipe, generator=torch.Generator().manual_seed(0)), repeats=1) / 6
+    learn(tree, rows, replace(recipe, epochs=1))
+    seconds = clock.wall(lambda: learn(tree, rows, recipe), repeats=1)
+    return {"epoch_s": seconds / recipe.epochs}, seconds

@@ -1,33 +1,41 @@
-"""The page and the figures that the results of `speed.py` make."""
+"""The page that the results of `speed.py` make."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from timing.figures import draw
+from timing.peers import CLONES, PEERS
+
 Result = dict[str, Any]
 STEPS = {
     "a GPU": "gather, forward, backward and Adam, replayed from its CUDA graph",
     "a CPU": "forward, backward and Adam on a given batch",
 }
-COLOURS = [f"C{i}" for i in range(10)] + ["olive"]
 FLOOR = "its two matrix products, one copy of the logits and Adam's step"
+#: Only on a GPU: on a CPU both take torch's.
+OWN_ADAM = (
+    "The floors are CUDA graphs too. The floor's Adam is torch's fused one, ours is a kernel of its own, which is "
+    "faster for few numbers: so a step can take less than its floor. "
+)
+ORDER = ("ours", "ours,", "floor", "products", "plain")
 
 
 def write_page(results: Result, out: Path) -> None:
     """Write `out`.md, and its figures beside it, from all sections that there are."""
-    figures = draw(results, out)
-    sections = results["sections"]
+    sections = {name: found for name, found in results["sections"].items() if "failure" not in found}
+    figures = draw(sections, out)
     machine = results["machine"]
     where = "a GPU" if machine["device"] != "cpu" else "a CPU"
     lines = [f"# Speed on {where}", ""]
     lines += [
-        "Made by `benchmarks/speed.py`, everything in one process, in turns, medians; its data is "
-        f"[{out.name}.json]({out.name}.json). The work: single precision, 1024 rows, 784 features, 10 classes, linear "
-        f"decisions. A step is the library's own: {STEPS[where]}. The floor of a step is {FLOOR}; "
-        "that of a prediction is the forward product and one copy of the logits. On a GPU ours and the floors are CUDA "
-        "graphs. "
-        f"Before anything is timed, losses, gradients and predictions are compared with the reference: the largest "
+        "Made by `benchmarks/speed.py`: what is in one section is measured in one process, in turns, and medians are "
+        f"shown; sections may come from several runs. Its data is [{out.name}.json]({out.name}.json). The work, unless "
+        "said otherwise: single precision, 1024 rows, 784 features, 10 classes, linear decisions. A step is the "
+        f"library's own: {STEPS[where]}. The floor of a step is {FLOOR}; that of a prediction is the forward product "
+        f"and one copy of the logits. {OWN_ADAM if where == 'a GPU' else ''}"
+        "Before anything is timed, losses, gradients and predictions are compared with the reference: the largest "
         f"relative error is {results['error']:.0e}.",
         "",
         ", ".join(f"{name} {value}" for name, value in machine.items()) + ".",
@@ -35,18 +43,24 @@ def write_page(results: Result, out: Path) -> None:
     for name, write in SECTIONS.items():
         if name in sections:
             found = sections[name]
-            lines += ["", *(write(found) if "failure" not in found else [f"## {name}", "", found["failure"]])]
+            lines += ["", *write(found)]
             if name in figures:
-                lines += ["", f"![{figures[name][1]}]({figures[name][0]})"]
+                lines += ["", figures[name]]
+            if "date" in found:
+                lines += ["", f"Measured on {found['date']} with tartree {found['tartree']}."]
     out.with_suffix(".md").write_text("\n".join(lines) + "\n")
 
 
 def _table(section: Result) -> list[str]:
     columns = section["rows"]
     names = list(dict.fromkeys(n for c in columns for kind in ("step", "predict") for n in c[kind]))
-    names.sort(key=lambda n: (n != "ours", not n.startswith("ours"), not n.startswith("floor"), n))
+    names.sort(key=lambda n: (n != "ours", min([i for i, o in enumerate(ORDER) if n.startswith(o)], default=9), n))
     lines = ["## Against the floor, plain torch and other soft trees", ""]
-    lines += ["Milliseconds of a training step / of a batch of predictions.", ""]
+    lines += [
+        "Milliseconds of a training step / of a batch of predictions. The products are the floor without Adam. "
+        + _said_of_predictions(names),
+        "",
+    ]
     lines += _row("", *(c["label"] for c in columns)), _row(*["---"] * (len(columns) + 1))
     for name in names:
         lines.append(_row(name, *(f"{_ms(c['step'].get(name))} / {_ms(c['predict'].get(name))}" for c in columns)))
@@ -61,9 +75,42 @@ def _table(section: Result) -> list[str]:
                 for c in columns
             )
             lines.append(_row(f"{other} over ours", *times))
-    failed = {name: said for c in columns for name, said in c["failures"].items()}
-    lines += [f"\n{name} failed: {said}" for name, said in failed.items()]
-    return lines
+    absent = _absent(columns)
+    return [*lines, "", "Not measured:", "", *(f"- {said}" for said in absent)] if absent else lines
+
+
+def _said_of_predictions(names: list[str]) -> str:
+    """What `ours` is in a prediction, and what a user of an estimator gets."""
+    graph = ", replayed from a graph that the benchmark captures; eager, it is the call as it is" * (
+        "ours, eager" in names
+    )
+    said = f"A prediction of ours is `Tree.predict` of tensors on the device, in single precision{graph}. "
+    user = (
+        "an array of rows to an array of probabilities, with the encoding of the table, on a CPU in double precision."
+    )
+    if "ours, predict_proba" in names:
+        return f"{said}A user of `TartClassifier` gets `predict_proba`: {user}"
+    return f"{said}`predict_proba` of `TartClassifier` does more: {user}"
+
+
+def _absent(columns: list[Result]) -> list[str]:
+    """Who is missing at which depths, and why."""
+    reasons: dict[str, dict[str, list[int]]] = {name: {} for name in PEERS}
+    for c in columns:
+        unsaid = {name: _why_absent(name, columns) for name in PEERS if name not in c["step"]}
+        for name, why in (unsaid | c["failures"]).items():
+            reasons.setdefault(name, {}).setdefault(why, []).append(c["work"]["depth"])
+    return [
+        f"{name}, D {', '.join(map(str, depths))}: {why}."
+        for name, own in reasons.items()
+        for why, depths in own.items()
+    ]
+
+
+def _why_absent(name: str, columns: list[Result]) -> str:
+    if any(name in c["step"] for c in columns):
+        return "it was not tried"
+    return "its clone was not there" if name in CLONES else "it was not installed"
 
 
 def _shapes(section: Result) -> list[str]:
@@ -88,16 +135,40 @@ def _epochs(section: Result) -> list[str]:
     return lines
 
 
+def _choice(section: Result) -> list[str]:
+    rows = section["rows"]
+    batches = list(dict.fromkeys(r["work"]["batch"] for r in rows))
+    lines = ["## Small shapes: the kernels and the native backend", ""]
+    lines += [
+        "Milliseconds of a step with the fused kernels, which a GPU chooses by itself, and by the native backend; both "
+        "are captured graphs. Ten features, two classes, linear decisions. In parentheses: native over fused.",
+        "",
+    ]
+    lines += _row("", *(f"{batch} rows" for batch in batches)), _row(*["---"] * (len(batches) + 1))
+    shapes: dict[str, list[str]] = {}
+    for r in rows:
+        ratio = (
+            "failed" if "failure" in r else f"{_ms(r['fused'])}, {_ms(r['native'])} ({r['native'] / r['fused']:.2f})"
+        )
+        shapes.setdefault(f"D {r['work']['depth']}, L {r['work']['leaf_layers']}", []).append(ratio)
+    lines += [_row(shape, *cells) for shape, cells in shapes.items()]
+    ratios = [r["native"] / r["fused"] for r in rows if "failure" not in r]
+    if ratios:
+        lines += ["", f"The ratio is at least {min(ratios):.2f} and at most {max(ratios):.2f}."]
+    return lines
+
+
 def _curves(section: Result) -> list[str]:
     lines = ["## Cost against depth, window, batch, features, members and rows", ""]
     lines += [
-        "Milliseconds of a step of ours / of its floor; for rows, seconds of an epoch (D 4, L 1, 20 features).",
+        "Milliseconds of a step of ours / of its floor; for rows, of an epoch (D 4, L 1, 20 features, 2 classes).",
         "",
     ]
     for axis, points in section["curves"].items():
-        cells = [f"{p['value']:,}: {p['epoch_s']:.3f}" for p in points if "epoch_s" in p]
+        cells = [f"{p['value']:,}: {_ms(1e3 * p['epoch_s'])}" for p in points if "epoch_s" in p]
         cells += [f"{p['value']:,}: {_ms(p['ours'])} / {_ms(p['floor'])}" for p in points if "ours" in p]
-        lines.append(f"- {axis} " + "; ".join(cells))
+        cut = ", ".join(f"{value:,}" for value in section.get("cut", {}).get(axis, []))
+        lines.append(f"- {axis} " + "; ".join(cells) + (f" (the time was over before {cut})" if cut else ""))
     return lines
 
 
@@ -134,12 +205,28 @@ def _latency(section: Result) -> list[str]:
 def _mnist(section: Result) -> list[str]:
     reached = section["reached_s"]
     said = "was not reached" if reached is None else f"is reached after {reached:.1f} s of training"
+    if "first_s" in section:
+        said += f" (the first epoch, with all that is loaded and compiled, takes {section['first_s']:.1f} s)"
     return [
         "## MNIST", "",
         f"A soft tree with D {section['depth']}, linear decisions, constant leaves. {100 * section['wanted']:.0f} % on "
         f"the test images {said}; after all {section['epochs']} epochs, {section['all_s']:.1f} s, it has "
-        f"{100 * section['accuracies'][-1]:.2f} %.",
+        f"{100 * section['accuracies'][-1]:.2f} %. The test images are looked at after each epoch to find the one that "
+        "reaches it; the time of looking is not counted.",
     ]  # fmt: skip
+
+
+def _precision(section: Result) -> list[str]:
+    lines = ["## Precision", ""]
+    lines += [f"The training on MNIST of a soft tree with D {section['depth']}, once in each precision.", ""]
+    lines += _row("precision", "test accuracy", "all epochs, s", "the first of them, s"), _row(*["---"] * 4)
+    for r in section["rows"]:
+        if "failure" in r:
+            lines.append(_row(r["precision"], r["failure"], "-", "-"))
+        else:
+            cells = (f"{100 * r['accuracies'][-1]:.2f} %", f"{r['all_s']:.1f}", f"{r['first_s']:.1f}")
+            lines.append(_row(r["precision"], *cells))
+    return lines
 
 
 def _memory(section: Result) -> list[str]:
@@ -149,8 +236,8 @@ def _memory(section: Result) -> list[str]:
 
 
 SECTIONS = {
-    "table": _table, "shapes": _shapes, "epochs": _epochs, "curves": _curves, "fits": _fits, "row": _latency,
-    "mnist": _mnist, "memory": _memory,
+    "table": _table, "shapes": _shapes, "choice": _choice, "epochs": _epochs, "curves": _curves, "fits": _fits,
+    "row": _latency, "mnist": _mnist, "precision": _precision, "memory": _memory,
 }  # fmt: skip
 
 
@@ -160,64 +247,3 @@ def _row(*cells: Any) -> str:
 
 def _ms(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
-
-
-def draw(results: Result, out: Path) -> dict[str, tuple[str, str]]:
-    """Figures, log-log: of each section that has one, the file's name and what it shows."""
-    try:
-        import matplotlib
-    except ImportError:
-        print("matplotlib is not installed: no figures")
-        return {}
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    drawn: dict[str, tuple[str, str]] = {}
-    sections = results["sections"]
-    if "rows" in sections.get("table", {}):
-        columns = sections["table"]["rows"]
-        figure, both = pyplot.subplots(1, 2, figsize=(11, 4.2), sharey=True)
-        names = list(dict.fromkeys(n for c in columns for kind in ("step", "predict") for n in c[kind]))
-        colours = dict(zip((n for n in names if n not in ("ours", "floor")), COLOURS, strict=False))
-        lines = {}
-        for axes, kind, title in zip(both, ("step", "predict"), ("training step", "predictions"), strict=True):
-            for name in names:
-                points = [(c["work"]["depth"], c[kind][name]) for c in columns if name in c[kind]]
-                if points:
-                    style = ":" if name.startswith("floor") else "-o"
-                    lines[name] = axes.plot(
-                        *zip(*points, strict=True), style, color=colours.get(name, "black"), markersize=3
-                    )[0]
-            axes.set(yscale="log", xlabel="depth", title=title, xticks=[c["work"]["depth"] for c in columns])
-            axes.grid(alpha=0.3)
-        both[0].set_ylabel("milliseconds")
-        both[1].legend(lines.values(), lines, fontsize=7, loc="center left", bbox_to_anchor=(1.02, 0.5))
-        drawn["table"] = _save(figure, out, "table", "time of a step and of a batch of predictions against depth")
-        pyplot.close(figure)
-    if "curves" in sections.get("curves", {}):
-        curves = sections["curves"]["curves"]
-        figure, grid = pyplot.subplots(2, 3, figsize=(10, 6))
-        for axes, (axis, points) in zip(grid.flat, curves.items(), strict=False):
-            values = [p["value"] for p in points]
-            if axis == "rows":
-                axes.plot(values, [1e3 * p["epoch_s"] for p in points], "k-o", markersize=3, label="epoch")
-            else:
-                axes.plot(values, [p["ours"] for p in points], "k-o", markersize=3, label="ours")
-                axes.plot(values, [p["floor"] for p in points], "k:", label="floor")
-            axes.set(xscale="log", yscale="log", xlabel=axis)
-            if axis in ("depth", "window"):
-                axes.set_xscale("linear")
-            axes.grid(alpha=0.3)
-            axes.legend(fontsize=7)
-        for axes in grid[:, 0]:
-            axes.set_ylabel("milliseconds")
-        drawn["curves"] = _save(figure, out, "curves", "cost against depth, window, batch, features, members and rows")
-        pyplot.close(figure)
-    return drawn
-
-
-def _save(figure: Any, out: Path, name: str, said: str) -> tuple[str, str]:
-    path = out.with_name(f"{out.name}-{name}.png")
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
-    return path.name, said

@@ -22,22 +22,22 @@ from torch.nn import functional as F
 from timing.work import Work
 
 Functions = dict[str, Callable[[], Any]]
-#: Name, folder below --peers, address, and the largest depth that is not a matter of minutes.
+#: Folder below --peers, and address.
 CLONES = {
-    "leesael/TART": ("TART", "https://github.com/leesael/TART", 99),
-    "xuyxu/Soft-Decision-Tree": ("xuyxu-Soft-Decision-Tree", "https://github.com/xuyxu/Soft-Decision-Tree", 99),
-    "endymion64/SoftDecisionTree": (
-        "endymion64-SoftDecisionTree",
-        "https://github.com/endymion64/SoftDecisionTree",
-        99,
-    ),
-    "kimhc6028/soft-decision-tree": (
-        "kimhc6028-soft-decision-tree",
-        "https://github.com/kimhc6028/soft-decision-tree",
-        8,
-    ),
+    "leesael/TART": ("TART", "https://github.com/leesael/TART"),
+    "xuyxu/Soft-Decision-Tree": ("xuyxu-Soft-Decision-Tree", "https://github.com/xuyxu/Soft-Decision-Tree"),
+    "endymion64/SoftDecisionTree": ("endymion64-SoftDecisionTree", "https://github.com/endymion64/SoftDecisionTree"),
+    "kimhc6028/soft-decision-tree": ("kimhc6028-soft-decision-tree", "https://github.com/kimhc6028/soft-decision-tree"),
 }
-HELP = "a folder with clones: " + ", ".join(f"{address} as {folder}" for folder, address, _ in CLONES.values())
+PEERS = [*CLONES, "neural-trees"]
+HELP = "a folder with clones: " + ", ".join(f"{address} as {folder}" for folder, address in CLONES.values())
+
+
+def is_here(name: str, folder: Path | None) -> bool:
+    """Whether a peer can be asked."""
+    if name in CLONES:
+        return folder is not None and (folder / CLONES[name][0]).is_dir()
+    return importlib.util.find_spec("neural_trees") is not None
 
 
 def make_peer(name: str, folder: Path | None, work: Work, x: Tensor, y: Tensor) -> Functions:
@@ -58,7 +58,7 @@ def _load(path: Path, name: str) -> ModuleType:
     """A module from a file, under a name of our own: several peers have a `model`."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.exists():
-        raise FileNotFoundError(f"{path} is missing; see --help for the clones")
+        raise FileNotFoundError(f"its clone has no {path.name}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -84,7 +84,7 @@ def _with_adam(loss: Callable[[], Tensor], parameters: Any, **settings: Any) -> 
 def _tart(folder: Path, work: Work, x: Tensor, y: Tensor) -> Functions:
     source = str(folder / "src")
     if not Path(source, "tart").is_dir():
-        raise FileNotFoundError(f"{source}/tart is missing; see --help for the clones")
+        raise FileNotFoundError("its clone has no src/tart")
     sys.path.insert(0, source)
     try:
         make_tree = importlib.import_module("tart").make_tree

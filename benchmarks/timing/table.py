@@ -2,71 +2,111 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
+from torch import Tensor
 
+from tartree import TartClassifier
+from tartree.training import TensorRows
 from timing.clock import Clock
 from timing.floors import make_floors, make_plain
-from timing.peers import CLONES, make_peer
-from timing.work import Work, our_prediction, our_step, recipe_for
+from timing.peers import PEERS, Functions, is_here, make_peer
+from timing.said import said
+from timing.work import Work, finished, learn, our_prediction, our_step, recipe_for
 
 Result = dict[str, Any]
+#: Seconds of a call, beyond which nobody is timed.
+PATIENCE = 20.0
+NOUNS = {"step": "step", "predict": "batch of predictions"}
 
 
-def compare(work: Work, clock: Clock, peers: Path | None = None, *, extras: bool = False) -> Result:
-    """Milliseconds of a step and of a batch of predictions of everybody; what fails is noted and left out.
+def compare_depths(works: list[Work], clock: Clock, peers: Path | None) -> list[Result]:
+    """`compare` with all extras, from shallow to deep: who takes too long is not asked for deeper trees."""
+    slow: dict[str, str] = {}
+    return [compare(work, clock, peers, slow) for work in sorted(works, key=lambda work: work.depth)]
 
-    `extras` are plain torch, other precisions of ours, and the peers.
+
+def compare(work: Work, clock: Clock, peers: Path | None = None, slow: dict[str, str] | None = None) -> Result:
+    """Milliseconds of a step and of a batch of predictions: ours and the floors.
+
+    With `slow` also the extras. Those that fail are noted and left out, as are those in `slow`, to which those that
+    take too long are added, with what is to be said of them.
     """
-    device = clock.device
-    rows = work.rows(device)
-    functions: dict[str, dict[str, Callable[[], Any]]] = {"step": {}, "predict": {}}
+    functions: dict[str, Functions] = {"step": {}, "predict": {}}
     failures: dict[str, str] = {}
     with clock.surroundings():
-        tree = work.tree(device)
+        rows = work.rows(clock.device)
+        tree = work.tree(clock.device)
         functions["step"]["ours"] = our_step(tree, rows, recipe_for(work))
         x, y = rows.x[: work.batch].clone(), rows.target[: work.batch].clone()
         predict = our_prediction(tree, x)
         functions["predict"]["ours"] = clock.captured(predict)
-        if device.type == "cuda":
+        if clock.stream is not None:
             functions["predict"]["ours, eager"] = predict
         floors = make_floors(work, clock)
         functions["step"] |= {"floor": floors["step"], "products": floors["products"]}
         functions["predict"]["floor"] = floors["predict"]
-        if extras and device.type == "cuda":
-            loose = make_floors(work, clock, tf32=True)
-            functions["step"]["floor, TF32"] = loose["step"]
-            functions["predict"]["floor, TF32"] = loose["predict"]
-            for precision, name in (("tf32", "ours, TF32"), ("bfloat16", "ours, bfloat16")):
-                try:
-                    functions["step"][name] = our_step(work.tree(device), rows, recipe_for(work, precision=precision))
-                except Exception as error:
-                    failures[name] = _said(error)
-        if extras and work.window == 2 and work.leaf_layers == 0:
-            for kind, function in make_plain(work, clock).items():
-                functions[kind]["plain torch, eager"] = function
-        for name in _present(peers) if extras else ():
+        for name, make in _extras(work, clock, rows, x, y, peers).items() if slow is not None else ():
             try:
-                if name in CLONES and work.depth > CLONES[name][2]:
-                    continue
-                for kind, function in make_peer(name, peers, work, x, y).items():
-                    function()  # a failure shows here
-                    functions[kind][name] = function
+                made = make() if name not in slow else {}
+                for kind, function in made.items():
+                    if (seconds := clock.once(function)) > PATIENCE:  # a failure shows here too
+                        slow[name] = f"at D {work.depth}, one {NOUNS[kind]} takes {seconds:.0f} s"
             except Exception as error:
-                failures[name] = _said(error)
-                for own in functions.values():
-                    own.pop(name, None)
+                failures[name] = said(error)
+                print(f"{name}, {work.label}: {failures[name]}", flush=True)
+                continue
+            if name in slow:
+                failures[name] = slow[name]
+                continue
+            for kind, function in made.items():
+                functions[kind][name] = function
     result: Result = {"work": asdict(work), "label": work.label, "failures": failures}
     for kind, own in functions.items():
         result[kind] = clock.medians(own)
     result["step ratio"] = result["step"]["ours"] / result["step"]["floor"]
     result["predict ratio"] = result["predict"]["ours"] / result["predict"]["floor"]
     return result
+
+
+def _extras(
+    work: Work, clock: Clock, rows: TensorRows, x: Tensor, y: Tensor, peers: Path | None
+) -> dict[str, Callable[[], Functions]]:
+    """Makers of what else is timed: the estimator, plain torch, other precisions of ours, and the peers."""
+    makers: dict[str, Callable[[], Functions]] = {
+        "ours, predict_proba": lambda: _estimator(work, x, y),
+        "plain torch, eager": lambda: make_plain(work, clock),
+    }
+    if clock.stream is not None:
+
+        def loose_floors() -> Functions:
+            floors = make_floors(work, clock, tf32=True)
+            return {kind: floors[kind] for kind in ("step", "predict")}
+
+        def in_precision(precision: str) -> Functions:
+            return {"step": our_step(work.tree(clock.device), rows, recipe_for(work, precision=precision))}
+
+        makers["floor, TF32"] = loose_floors
+        makers["ours, TF32"] = partial(in_precision, "tf32")
+        makers["ours, bfloat16"] = partial(in_precision, "bfloat16")
+    for name in [name for name in PEERS if is_here(name, peers)]:
+        makers[name] = partial(make_peer, name, peers, work, x, y)
+    return makers
+
+
+def _estimator(work: Work, x: Tensor, y: Tensor) -> Functions:
+    """What a user calls: from an array to an array, through the encoding of the table."""
+    X = x.cpu().numpy()
+    model = TartClassifier(
+        depth=work.depth, window=work.window, stride=work.stride, leaf_layers=work.leaf_layers, members=work.members,
+        epochs=1, early_stopping=False, device=str(x.device), random_state=0,
+    )  # fmt: skip
+    finished(model.fit(X, y.cpu().numpy()).history_)
+    return {"predict": lambda: model.predict_proba(X)}
 
 
 def members_and_epochs(clock: Clock, depths: list[int], rows: int, fleet: int) -> Result:
@@ -81,7 +121,7 @@ def members_and_epochs(clock: Clock, depths: list[int], rows: int, fleet: int) -
     seconds = {}
     for members in (1, fleet):
         tree = replace(work, members=members).tree(device)
-        seconds[members] = clock.wall(lambda tree=tree: _train(tree, table, recipe_for(work, epochs=200)))  # type: ignore[misc]
+        seconds[members] = clock.wall(lambda tree=tree: learn(tree, table, recipe_for(work, epochs=200)))  # type: ignore[misc]
     result["fleet"] = {"members": fleet, "one_s": seconds[1], "all_s": seconds[fleet]}
     result["fleet"]["ratio"] = seconds[fleet] / seconds[1]
     return result
@@ -91,9 +131,9 @@ def _epoch(work: Work, clock: Clock, n_rows: int) -> Result:
     """Seconds of an epoch by the difference of two trainings, so that their beginnings do not count."""
     table = replace(work, batch=n_rows).rows(clock.device, batches=1)
     few, many = (1, 2) if clock.device.type == "cpu" else (4, 24)
-    _train(work.tree(clock.device), table, recipe_for(work, epochs=few))
+    learn(work.tree(clock.device), table, recipe_for(work, epochs=few))
     times = [
-        clock.wall(lambda e=e: _train(work.tree(clock.device), table, recipe_for(work, epochs=e)))  # type: ignore[misc]
+        clock.wall(lambda e=e: learn(work.tree(clock.device), table, recipe_for(work, epochs=e)))  # type: ignore[misc]
         for e in (few, many)
     ]
     epoch = (times[1] - times[0]) / (many - few)
@@ -102,18 +142,3 @@ def _epoch(work: Work, clock: Clock, n_rows: int) -> Result:
     step_ms = clock.medians({"step": step})["step"]
     n_steps = -(-n_rows // work.batch)
     return {"epoch_s": epoch, "steps_s": n_steps * step_ms / 1e3, "ratio": epoch / (n_steps * step_ms / 1e3)}
-
-
-def _train(tree: Any, rows: Any, recipe: Any) -> None:
-    from tartree.training import train
-
-    train(tree, rows, recipe, generator=torch.Generator().manual_seed(0))
-
-
-def _present(peers: Path | None) -> list[str]:
-    names = [] if peers is None else list(CLONES)
-    return names + (["neural-trees"] if importlib.util.find_spec("neural_trees") else [])
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0][:200]

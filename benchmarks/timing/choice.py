@@ -1,0 +1,51 @@
+"""Small shapes on a GPU: a training step with the fused kernels, and the same by the native backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+from tartree.ops import fused
+from timing.clock import Clock
+from timing.said import said
+from timing.work import Work, our_step, recipe_for
+
+DEPTHS, BATCHES, LEAF_LAYERS = (1, 2, 3, 4, 6), (32, 256, 1024), (0, 1)
+
+
+def measure(clock: Clock, small: bool = False) -> dict[str, Any]:
+    """For each shape, milliseconds of a step by each backend; both are captured graphs. A failure is of its shape."""
+    rows = []
+    for layers in LEAF_LAYERS:
+        for depth in DEPTHS[:1] if small else DEPTHS:
+            for batch in BATCHES[:1] if small else BATCHES:
+                work = Work(depth, leaf_layers=layers, features=10, classes=2, batch=batch)
+                try:
+                    found: dict[str, Any] = _both(work, clock)
+                except Exception as error:
+                    found = {"failure": said(error)}
+                    print(f"{work.label}, {batch} rows: {found['failure']}", flush=True)
+                rows.append({"work": asdict(work)} | found)
+    return {"rows": rows}
+
+
+def _both(work: Work, clock: Clock) -> dict[str, float]:
+    with clock.surroundings():
+        rows = work.rows(clock.device)
+        steps = {"fused": our_step(work.tree(clock.device), rows, recipe_for(work))}
+        with natively():  # on a GPU the step is captured here, and is what it is from then on
+            steps["native"] = our_step(work.tree(clock.device), rows, recipe_for(work))
+    return clock.medians(steps)
+
+
+@contextmanager
+def natively() -> Iterator[None]:
+    """The native backend, whatever the shape."""
+    before = fused.suits
+    fused.suits = lambda *arguments, **named: False
+    try:
+        yield
+    finally:
+        fused.suits = before
