@@ -1,0 +1,202 @@
+"""The benchmark of speed: it runs, keeps the record, and its pages are those of its data."""
+
+import gzip
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tartree.ops import fused
+from tartree.training import History
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import speed
+from timing import choice, curves, mnist, page, said, table, work
+from timing.clock import Clock
+
+PLACE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
+CPU = Clock(torch.device("cpu"), repeats=1, seconds=0.01)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs the program on tiny sizes; its status, its results and its page."""
+
+    def go(*words):
+        out = tmp_path / "tiny"
+        status = speed.main(
+            ["--device", "cpu", "--small", "--out", str(out), "--repeats", "1", "--seconds", "0.01", *words]
+        )
+        return status, json.loads(out.with_suffix(".json").read_text()), out.with_suffix(".md").read_text()
+
+    return go
+
+
+@pytest.fixture
+def pretend(monkeypatch):
+    """Makes one section the only one, and what it does."""
+    monkeypatch.setattr(speed, "check_against_reference", lambda clock: 1e-7)
+
+    def sections(name, function):
+        monkeypatch.setattr(speed, "sections", lambda arguments, clock: {name: function})
+
+    return sections
+
+
+@pytest.fixture
+def images(tmp_path):
+    """A folder with few random images in MNIST's format."""
+    generator = np.random.default_rng(0)
+    for name in mnist.FILES:
+        shape = (40, 28, 28) if "images" in name else (40,)
+        numbers = generator.integers(0, 10, shape, dtype=np.uint8)
+        head = bytes([0, 0, 8, len(shape)]) + b"".join(n.to_bytes(4, "big") for n in shape)
+        (tmp_path / name).write_bytes(gzip.compress(head + numbers.tobytes()))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_a_run(run, images):
+    status, results, text = run("--sections", "shapes", "mnist", "precision", "--mnist", str(images))
+    assert status == 0
+    assert 0 < results["error"] < 1e-4
+    assert set(results["sections"]) == {"shapes", "mnist", "precision"}
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"]) for found in results["sections"].values())
+    assert [row["precision"] for row in results["sections"]["precision"]["rows"]] == ["single", "bfloat16"]
+    assert all(row["first_s"] > 0 for row in results["sections"]["precision"]["rows"])
+    for said_there in ("## Other shapes", "## MNIST", "the first epoch", "## Precision", "sizes tiny"):
+        assert said_there in text
+
+
+def test_the_table_has_the_estimator_and_says_who_is_missing(monkeypatch):
+    works = [work.Work(depth, features=5, batch=32) for depth in (3, 2)]
+    found = table.compare_depths(works, CPU, peers=None)
+    assert [column["work"]["depth"] for column in found] == [2, 3]
+    assert all(column["predict"]["ours, predict_proba"] > 0 for column in found)
+    assert "- leesael/TART, D 2, 3: its clone was not there." in page._table({"rows": found})
+
+    asked = []
+
+    def make_plain(shape, clock):
+        asked.append(shape.depth)
+        return {"step": lambda: None, "predict": lambda: None}
+
+    monkeypatch.setattr(table, "make_plain", make_plain)
+    monkeypatch.setattr(table, "PATIENCE", 0.0)
+    found = table.compare_depths(works, CPU, peers=None)
+    assert asked == [2]
+    assert "- plain torch, eager, D 2, 3: at D 2, one batch of predictions takes 0 s." in page._table({"rows": found})
+
+
+def test_sections_that_fail_or_are_not_run_keep_what_was_there(run, pretend, capsys):
+    pretend("memory", lambda: {"units": {"3": 1.5}})
+    assert run()[0] == 0
+    pretend("row", lambda: {"depth": 3, "rows": []})
+    assert run()[0] == 0
+    pretend("memory", lambda: 1 / 0)
+    status, results, text = run()
+    assert status == 1
+    assert set(results["sections"]) == {"memory", "row"}
+    assert results["sections"]["memory"]["units"] == {"3": 1.5}
+    assert "| 3 | 1.5 |" in text
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_an_interrupt_is_no_result(run, pretend):
+    with pytest.raises(KeyboardInterrupt):
+        work.finished(History(interrupted=True))
+    pretend("memory", lambda: {"units": {"3": 1.5}})
+    run()
+    pretend("mnist", lambda: work.finished(History(interrupted=True)))
+    status, results, _ = run()
+    assert status == 130
+    assert set(results["sections"]) == {"memory"}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("--small", "name another place with --out"),
+        ("--sections mnist", "name their folder with --mnist"),
+        ("--sections precision", "name their folder with --mnist"),
+        ("--device cpu --sections choice", "say --device cuda"),
+        ("--device toaster", "cpu or cuda"),
+        ("--device cuda:99", "torch finds"),
+        ("--repeats 0", "above 0"),
+        ("--seconds -1", "above 0"),
+        ("--seconds nan", "above 0"),
+        ("--depths 0", "above 0"),
+        ("--peers nowhere", "some of TART"),
+        ("--mnist nowhere", "all of train-images"),
+    ],
+)
+def test_bad_arguments_are_refused_in_a_sentence(words, says, capsys):
+    with pytest.raises(SystemExit) as stop:
+        speed.main(words.split())
+    assert stop.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_results_that_cannot_be_joined_are_refused(tmp_path):
+    out = tmp_path / "speed"
+    with pytest.raises(SystemExit, match="there is no"):
+        speed.main(["--page", "--out", str(out)])
+    for content in ("[1]", "{", "{}"):
+        out.with_suffix(".json").write_text(content)
+        with pytest.raises(SystemExit, match="must hold results"):
+            speed.main(["--device", "cpu", "--out", str(out)])
+    out.with_suffix(".json").write_text(json.dumps({"machine": {"device": "cpu"}, "error": 0.0, "sections": {}}))
+    with pytest.raises(SystemExit, match="same machine"):
+        speed.main(["--device", "cpu", "--out", str(out), "--sections", "row"])
+
+
+@pytest.mark.parametrize("name", ["speed", "speed-gpu"])
+def test_the_pages_are_made_from_the_data(name, tmp_path):
+    results = json.loads((PLACE / f"{name}.json").read_text())
+    page.write_page(results, tmp_path / name)
+    text = (tmp_path / f"{name}.md").read_text()
+    assert (PLACE / f"{name}.md").read_text() == text
+    assert not re.search(r"(?<![\w:/.])/(\w|\.)+/", text), "a path of a machine"
+
+
+def test_a_failure_is_said_without_paths():
+    assert said.said(OSError("no '/home/me/x.py' there\nand more")) == "OSError: no '(a path)' there"
+    assert said.said(ValueError(r"C:\Users\me is bad, see https://example.org/a/b, 1/2")) == (
+        "ValueError: (a path) is bad, see https://example.org/a/b, 1/2"
+    )
+
+
+def test_a_curve_that_is_cut_says_so(monkeypatch):
+    monkeypatch.setattr(curves, "_step", lambda *_: ({"ours": 2.0, "floor": 1.0}, 10.0))
+    monkeypatch.setattr(curves, "_epoch", lambda *_: ({"epoch_s": 0.0123}, 0.0))
+    found = curves.measure(CPU, seconds=15.0)
+    assert found["cut"]["depth"] == [6, 8, 10]
+    lines = page._curves(found)
+    assert "- depth 2: 2.000 / 1.000; 4: 2.000 / 1.000 (the time was over before 6, 8, 10)" in lines
+    assert "- rows 1,000: 12.3; 10,000: 12.3; 100,000: 12.3; 1,000,000: 12.3" in lines
+
+
+def test_choice_switches_the_kernels_off_and_on(monkeypatch):
+    monkeypatch.setattr(fused, "suits", lambda *arguments: True)
+    with choice.natively():
+        assert not fused.suits(1, 2, 3)
+    assert fused.suits(1, 2, 3)
+
+
+def test_choice_goes_on_after_a_failure(monkeypatch):
+    both = choice._both
+    monkeypatch.setattr(choice, "_both", lambda shape, clock: both(shape, clock) if shape.leaf_layers else 1 / 0)
+    text = "\n".join(page._choice(choice.measure(CPU, small=True)))
+    assert re.search(r"\| D 1, L 0 \| failed \|\n\| D 1, L 1 \| [\d.]+, [\d.]+ \([\d.]+\) \|", text)
+
+
+def test_the_check_sees_a_wrong_prediction(monkeypatch):
+    right = work.our_prediction
+    monkeypatch.setattr(work, "our_prediction", lambda tree, x: lambda: right(tree, x)() + 0.001)
+    with pytest.raises(AssertionError, match="must equal the reference"):
+        work.check_against_reference(CPU)
