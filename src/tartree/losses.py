@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
@@ -103,6 +104,13 @@ def _blocked_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | No
 def _native_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
     logits, bias = tree.decision_parts(x)
     numbers = tree.leaf(x)
+    with outside_autocast(x.device):
+        return _native_walk(tree, single(logits), bias, single(numbers), target, weight)
+
+
+def _native_walk(
+    tree: Tree, logits: Tensor, bias: Tensor | None, numbers: Tensor, target: Tensor, weight: Tensor | None
+) -> Tensor:
     tree.check_shapes(logits, numbers)
     # A product does not need its outcome again; a decision of the user's own might. (`data`, since a change through
     # `detach` would be counted, and make autograd take the gradient through a buffer of zeros.)
@@ -194,14 +202,14 @@ def balance(arrivals: list[Tensor], branching: Tensor, structure: Structure, wei
     -------
     Tensor of shape (members,)
     """
-    branching = _single(branching)
+    branching = single(branching)
     share = _shares(branching, weight).unsqueeze(-1)  # (members or 1, batch, 1)
     eps, tiny = torch.finfo(branching.dtype).eps, torch.finfo(branching.dtype).tiny
     total = branching.new_zeros(branching.shape[0])
     tables = _layer_tables(structure, branching.dtype, branching.device)
     own_branches = branching.split(structure.layer_branches, dim=-1) if structure.depth else ()
     for d, ((parent, even), own) in enumerate(zip(tables, own_branches, strict=True)):
-        arrived = _single(arrivals[d]).index_select(-1, parent) * share  # (members, batch, branches of the layer)
+        arrived = single(arrivals[d]).index_select(-1, parent) * share  # (members, batch, branches of the layer)
         mass = arrived.sum(1)  # (members, branches of the layer)
         split = (arrived * own).sum(1) / mass.clamp_min(tiny)
         cross_entropy = torch.where(mass > tiny, -even * split.clamp_min(eps).log(), 0.0)  # 0 where nobody arrives
@@ -225,23 +233,29 @@ def _checked(leaves: Leaves, target: Tensor, output: Output) -> tuple[Tensor, Te
     """Arrival and numbers in single precision at least: logarithms and sums of a half are too coarse."""
     members, batch, _ = leaves.arrival.shape
     output.check_target(target, members, batch)
-    return _single(leaves.arrival), _single(leaves.numbers)
+    return single(leaves.arrival), single(leaves.numbers)
 
 
-def _single(x: Tensor) -> Tensor:
+def single(x: Tensor) -> Tensor:
+    """In single precision at least; the gradient goes back in the precision that came."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
+def outside_autocast(device: torch.device) -> AbstractContextManager[Any]:
+    """Where products are not rounded, whatever is around: sums over rows and leaves are products here too."""
+    return torch.autocast(device.type, enabled=False) if torch.is_autocast_enabled(device.type) else nullcontext()
+
+
 def _shares(arrival: Tensor, weight: Tensor | None) -> Tensor:
-    """Each row's share of the mean, (members or 1, batch)."""
-    batch = arrival.shape[1]
+    """Each row's share of the mean, (members or 1, batch), in single precision at least."""
+    batch, dtype = arrival.shape[1], torch.promote_types(arrival.dtype, torch.float32)
     if weight is None:
-        return arrival.new_full((1, batch), 1 / max(batch, 1))
+        return arrival.new_full((1, batch), 1 / max(batch, 1), dtype=dtype)
     if weight.shape not in ((batch,), (arrival.shape[0], batch)):
         raise ValueError(
             f"weight must be ({batch},) or ({arrival.shape[0]}, {batch}), however: shape={tuple(weight.shape)}"
         )
-    weight = weight.to(arrival.dtype)
+    weight = weight.to(dtype)
     total = weight.sum(-1, keepdim=True)
     return (weight / total.clamp_min(torch.finfo(weight.dtype).tiny)).reshape(-1, batch)
 

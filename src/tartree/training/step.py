@@ -103,19 +103,22 @@ def leave_gradient(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tenso
         if straight is not None:
             return straight
     loss = loss_of(tree, x, batch, recipe)
-    loss.sum().backward()
+    with losses.outside_autocast(x.device):  # rounded products have rounded gradients by themselves
+        loss.sum().backward()
     return loss.detach()
 
 
 def loss_of(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:
     """The loss that the recipe names, with its balance penalty, (members,)."""
-    logits = tree.decision(x)
-    leaves = tree.checked(logits, tree.leaf(x))
-    function = losses.expected if recipe.loss == "expected" else losses.mixture
-    loss = function(leaves, batch.target, tree.output, batch.weight)
-    if recipe.balance:
-        arrivals, branching = tree.branching.arrivals(logits), tree.branching.probabilities(logits)
-        loss = loss + recipe.balance * losses.balance(arrivals, branching, tree.structure, batch.weight)
+    logits, numbers = tree.decision(x), tree.leaf(x)
+    with losses.outside_autocast(x.device):
+        logits = losses.single(logits)
+        leaves = tree.checked(logits, losses.single(numbers))
+        function = losses.expected if recipe.loss == "expected" else losses.mixture
+        loss = function(leaves, batch.target, tree.output, batch.weight)
+        if recipe.balance:
+            arrivals, branching = tree.branching.arrivals(logits), tree.branching.probabilities(logits)
+            loss = loss + recipe.balance * losses.balance(arrivals, branching, tree.structure, batch.weight)
     return loss
 
 
