@@ -7,7 +7,8 @@ import torch
 
 from tartree import Structure
 from tartree.nn import Classes, Tree
-from tartree.training import RECIPES, LazyRows, Recipe, TensorRows, train
+from tartree.training import RECIPES, LazyRows, Recipe, TensorRows, loop, train
+from tartree.training.epochs import CapturedEpochs, EagerEpochs
 
 FAST = Recipe(epochs=20, jitter=0.0)
 
@@ -147,6 +148,55 @@ def test_an_interrupt_keeps_the_weights_and_says_so(validated):
     train(again, rows, FAST, generator=generator(), callbacks=[lambda epoch: epoch.number == end])
     for kept, wanted in zip(parameters(made), parameters(again), strict=True):
         torch.testing.assert_close(kept, wanted, rtol=0, atol=1e-6 if validated else 0.05)
+
+
+class Waiting(CapturedEpochs):
+    """Epochs whose losses are looked at in groups, as on a GPU."""
+
+    def __init__(self, *arguments):
+        self.eager = EagerEpochs(*arguments)
+        self.step = self.eager.step
+
+    def run(self, number):
+        return self.eager.run(number)
+
+
+@pytest.mark.parametrize("kind", [EagerEpochs, Waiting])
+@pytest.mark.parametrize("end", [20, 45])
+def test_an_interrupt_with_nobody_listening(monkeypatch, kind, end):
+    x, y = problem()
+    recipe = replace(FAST, epochs=100)
+    again = tree()
+    wanted = train(
+        again, TensorRows(x, y), recipe, generator=generator(), callbacks=[lambda epoch: epoch.number == end]
+    )
+
+    class Interrupted(kind):
+        def run(self, number):
+            if number == end:
+                raise KeyboardInterrupt
+            return super().run(number)
+
+    monkeypatch.setattr(loop, "make_epochs", lambda *arguments, **_: Interrupted(*arguments[:4]))
+    made = tree()
+    with pytest.warns(UserWarning, match=f"interrupted after {end} of 100 epochs; the last weights"):
+        history = train(made, TensorRows(x, y), recipe, generator=generator())
+    np.testing.assert_array_equal(history["loss"], wanted["loss"])
+    assert all(torch.equal(a, b) for a, b in zip(parameters(made), parameters(again), strict=True))
+
+
+def test_a_loss_that_is_lost_is_found_at_once(monkeypatch):
+    x, y = problem()
+    ran, run = [], EagerEpochs.run
+
+    def diverging(self, number):
+        ran.append(number)
+        return run(self, number) * (float("nan") if number == 4 else 1)
+
+    monkeypatch.setattr(EagerEpochs, "run", diverging)
+    with pytest.raises(FloatingPointError, match="in epoch 5; lower learning_rate"):
+        train(tree(), TensorRows(x, y), FAST, generator=generator())
+    assert len(ran) == 5
 
 
 def test_lazy_rows_equal_tensors():

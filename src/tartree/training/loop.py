@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.nn import Selection, Tree
-from tartree.training.epochs import make_epochs
+from tartree.training.epochs import CapturedEpochs, make_epochs
 from tartree.training.evaluation import Evaluation
 from tartree.training.history import Callback, Epoch, History
 from tartree.training.keeping import Best, Keeper, Run
@@ -24,7 +24,7 @@ from tartree.training.step import enough_threads
 from tartree.training.stream import StreamRows
 from tartree.training.team import ALONE, Team
 
-#: Epochs between looks at the losses on a GPU, when nobody listens.
+#: Epochs between looks at the losses of captured epochs, when nobody listens.
 LOOK_EVERY = 32
 
 
@@ -81,18 +81,36 @@ def train(
         return solve(tree, rows, recipe, callbacks)
     history = History()
     best = None if validation is None and keep_epoch is None else Best(tree, recipe.patience)
-    # Looking at a loss waits for the GPU, so with nobody to tell, losses are looked at in groups.
     alone = best is None and not callbacks and not verbose and keeper is None
-    look_every = LOOK_EVERY if alone else 1
+    waiting: list[Tensor] = []  # losses that nobody has looked at yet
     start = time.perf_counter()
+
+    def note(validation_loss: Tensor | None = None, validation_score: Tensor | None = None) -> Iterator[Epoch]:
+        """Make history of the losses that wait, one after the other."""
+        for loss in torch.stack(waiting).cpu() if waiting else ():
+            epoch = Epoch(
+                len(history) + 1,
+                recipe.epochs,
+                recipe.rate(len(history) / recipe.epochs),
+                _array(loss),
+                None if validation_loss is None else _array(validation_loss),
+                None if validation_score is None else _array(validation_score),
+                time.perf_counter() - start,
+            )
+            history.epochs.append(epoch)
+            del waiting[0]
+            _check_losses(epoch, recipe)
+            yield epoch
+
     was_training = tree.training
     tree.train()
     try:
         with _surroundings(tree, min(len(rows), recipe.batch_size)), progress_bar(recipe.epochs, verbose) as show:
             torch.manual_seed(generator.initial_seed())
             epochs = make_epochs(tree, rows, recipe, generator, team, resumable=keeper is not None)
+            # Looking at a loss waits for the GPU, so with nobody to tell, losses are looked at in groups.
+            look_every = LOOK_EVERY if alone and isinstance(epochs, CapturedEpochs) else 1
             evaluate: Evaluation | None = None
-            waiting: list[Tensor] = []
             run = Run(tree, epochs.step, history, best, generator)
             begun = None if keeper is None else keeper.load()
             if begun is not None:
@@ -112,20 +130,8 @@ def train(
                     best.done = torch.from_numpy(keep_epoch <= number)
                 if len(waiting) < look_every and number < recipe.epochs:
                     continue
-                for loss in torch.stack(waiting).cpu():
-                    epoch = Epoch(
-                        len(history) + 1,
-                        recipe.epochs,
-                        recipe.rate(len(history) / recipe.epochs),
-                        _array(loss),
-                        None if validation_loss is None else _array(validation_loss),
-                        None if validation_score is None else _array(validation_score),
-                        time.perf_counter() - start,
-                    )
-                    history.epochs.append(epoch)
+                for epoch in note(validation_loss, validation_score):
                     show(epoch)
-                    _check_losses(epoch, recipe)
-                waiting.clear()
                 if keeper is not None:
                     keeper.save(number, run.state)
                 # Every callback is told, whatever the first says.
@@ -133,6 +139,8 @@ def train(
                 if any(asked) or (best is not None and best.stopped):
                     break
     except KeyboardInterrupt:
+        if validation is None:  # the weights are those after all epochs that were run; else those of the best
+            list(note())
         if not history.epochs:  # nothing has been learnt that could be kept
             raise
         history.interrupted = True
