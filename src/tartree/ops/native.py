@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.ops.scratch import Lease, borrow
+from tartree.ops.scratch import Lease, borrow, is_worth_keeping
 from tartree.structure import Structure
 
 Activation = Callable[[Tensor, int], Tensor]  # (logits, axis) -> distributions along the axis
@@ -25,7 +25,9 @@ Activation = Callable[[Tensor, int], Tensor]  # (logits, axis) -> distributions 
 def arrival(logits: Tensor, structure: Structure, layers: bool = False) -> list[Tensor]:
     """Arrival from logits, (..., logits): at the leaves, or at every layer."""
     rows = _nodes_first(logits)
-    if structure.is_regular:
+    if structure.is_binary and not layers and not _has_way_back(rows) and is_worth_keeping(rows.shape, rows):
+        arrivals = (_lowest_arrival(rows, structure),)
+    elif structure.is_regular:
         arrivals = _RegularArrival.apply(rows, structure, layers)  # type: ignore[no-untyped-call]
     else:
         branching = _branch(rows, structure, torch.softmax)
@@ -243,6 +245,22 @@ def _refuse_second_derivatives() -> None:
             "the native backend gives first derivatives only, however: create_graph=True asks for more; "
             "use ops.arrival(..., backend='reference')"
         )
+
+
+def _has_way_back(x: Tensor) -> bool:
+    return torch.is_grad_enabled() and x.requires_grad
+
+
+def _lowest_arrival(logits: Tensor, structure: Structure) -> Tensor:
+    """Arrival (..., leaves, batch) of a binary tree where there is no way back: a layer at a time, nothing kept."""
+    above = logits.new_ones((*logits.shape[:-2], 1, logits.shape[-1]))
+    for own in logits.split(structure.layer_logits, dim=-2):
+        below = logits.new_empty((*logits.shape[:-2], 2 * own.shape[-2], logits.shape[-1]))
+        left, right = below[..., 0::2, :], below[..., 1::2, :]
+        torch.sigmoid(own, out=left).mul_(above)
+        torch.neg(own, out=right).sigmoid_().mul_(above)
+        above = below
+    return above
 
 
 def _walk_down(branching: Tensor, structure: Structure) -> tuple[Tensor, ...]:

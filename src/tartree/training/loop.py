@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.nn import Selection, Tree
+from tartree.ops import scratch
 from tartree.training.epochs import CapturedEpochs, make_epochs
 from tartree.training.evaluation import Evaluation
 from tartree.training.history import Callback, Epoch, History
@@ -174,7 +175,7 @@ def _check_losses(epoch: Epoch, recipe: Recipe) -> None:
 
 @contextmanager
 def _surroundings(tree: Tree, rows: int) -> Iterator[None]:
-    """What training changes around itself, and puts back: threads, random numbers, the stream of a GPU."""
+    """What training changes around itself, and puts back: threads, random numbers, the stream of a GPU, memory."""
     device = next(tree.parameters()).device
     stream = torch.cuda.Stream(device) if device.type == "cuda" else None
     if stream is not None:
@@ -185,6 +186,7 @@ def _surroundings(tree: Tree, rows: int) -> Iterator[None]:
         with enough_threads(tree, rows), copied, torch.cuda.stream(stream):
             yield
     finally:
+        scratch.release()
         if stream is not None:
             torch.cuda.current_stream(device).wait_stream(stream)
 
