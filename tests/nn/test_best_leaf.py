@@ -231,6 +231,52 @@ def test_it_sees_weights_that_change():
     check(tree.double(), x)
 
 
+@pytest.fixture
+def made(monkeypatch):
+    """What was asked for of searchers and of nodes."""
+    asked = []
+
+    class Counted(search.Searcher):
+        def __init__(self, tree):
+            asked.append("searcher")
+            super().__init__(tree)
+
+    usual = search.nodes_of
+    monkeypatch.setattr(search, "nodes_of", lambda structure: asked.append("nodes") or usual(structure))
+    monkeypatch.setattr(best_leaf, "Searcher", Counted)
+    return asked
+
+
+def test_nothing_is_prepared_for_rows_on_another_device(made):
+    tree = build(Structure(6)).to("meta")
+    x = torch.empty(4, 6, dtype=torch.float64, device="meta")
+    assert tree.predict(x, "single").shape == (1, 4, 3)
+    assert best_leaf.best_leaf(tree, x)[0].shape == (1, 4)
+    assert made == []
+
+
+def test_weights_out_of_reach_are_prepared_for_once(made):
+    tree = build(Structure(6, 2)).bfloat16()
+    x = torch.randn(4, 6, dtype=torch.bfloat16)
+    for _ in range(3):
+        tree.predict(x, "single")
+    assert made == ["searcher"]
+    check(tree.double(), x.double())  # until they come within reach
+    check(tree.double(), x.double())
+    assert made.count("searcher") == 2
+
+
+def test_nodes_are_found_once_for_a_structure(made):
+    structure = Structure(4, 3)
+    x = torch.randn(4, 6, dtype=torch.float64)
+    one, other = build(structure), build(structure)
+    one.predict(x, "single")
+    other.predict(x, "single")
+    one.float().predict(x.float(), "single")
+    assert made.count("searcher") == 3
+    assert made.count("nodes") <= 1  # or an equal structure had them already
+
+
 def test_what_it_remembers_goes_with_the_tree():
     tree = build(Structure(3))
     best_leaf.best_leaf(tree, torch.randn(1, 6, dtype=torch.float64))

@@ -134,7 +134,7 @@ def _full(tree: Tree, x: Tensor, dtype: torch.dtype | None = None) -> tuple[Tens
 
 
 def _usable(tree: Tree, x: Tensor) -> Searcher | None:
-    if tree.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
+    if tree.training or torch.is_grad_enabled() or torch.compiler.is_compiling() or x.device.type != "cpu":
         return None
     searcher = _searchers.get(tree)
     if searcher is None or not searcher.sees(tree):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import accumulate
@@ -76,6 +77,16 @@ def nodes_of(structure: Structure) -> Nodes | None:
     return Nodes(below[0], children, lowest)
 
 
+_nodes: weakref.WeakKeyDictionary[Structure, Nodes | None] = weakref.WeakKeyDictionary()
+
+
+def _remembered_nodes(structure: Structure) -> Nodes | None:
+    """`nodes_of`, once for a structure: of a deep tree it takes longer than many searches."""
+    if structure not in _nodes:
+        _nodes[structure] = nodes_of(structure)
+    return _nodes[structure]
+
+
 class Searcher:
     """What a search needs of one tree: its nodes, and views of the weights of its decisions.
 
@@ -87,22 +98,24 @@ class Searcher:
         self.structure, self.decision, self.branching = tree.structure, tree.decision, tree.branching
         self.usable = False
         self.costs: dict[int, tuple[float, float, float]] = {}  # of a batch, as `best_leaf` reckons them
-        self.mlp: Any = getattr(self.decision, "mlp", None)
-        if (
-            type(self.decision) is not MLPDecision
-            or type(self.mlp) is not GroupedMLP
-            or type(self.branching) is not Branching
-            or self.mlp.sizes != logits_per_node(self.structure)
-            or (nodes := nodes_of(self.structure)) is None
-        ):
+        mlp: Any = getattr(self.decision, "mlp", None)
+        self.mlp: Any = mlp
+        self.searchable: bool = (
+            type(self.decision) is MLPDecision
+            and type(mlp) is GroupedMLP
+            and type(self.branching) is Branching
+            and mlp.sizes == logits_per_node(self.structure)
+        )
+        if not self.searchable or not self._weights_are_within_reach():
+            return
+        nodes = _remembered_nodes(self.structure)
+        self.usable = self.searchable = nodes is not None
+        if nodes is None:
             return
         # Views follow weights that change in place. Other tensors in their place are told by address; since the old
         # ones are held here, no other can come to lie there.
         self.held = [p.detach() for p in (*self.mlp.weights, *self.mlp.biases)]
         self.addresses = [p.data_ptr() for p in self.held]
-        self.usable = all(p.device.type == "cpu" and p.dtype in DTYPES for p in self.held)
-        if not self.usable:
-            return
         self.nodes = nodes
         layers = len(self.mlp.weights)
         self.dtype = self.held[0].dtype
@@ -126,10 +139,15 @@ class Searcher:
         ):
             return False
         if not self.usable:
-            return not hasattr(self, "held")  # other weights will not help
+            return not (self.searchable and self._weights_are_within_reach())
+        return [p.data_ptr() for p in self._weights_now()] == self.addresses
+
+    def _weights_now(self) -> tuple[Any, ...]:
         # ParameterList's own ways to its parameters take longer than the search.
-        now = (*self.mlp.weights._parameters.values(), *self.mlp.biases._parameters.values())
-        return [p.data_ptr() for p in now] == self.addresses
+        return *self.mlp.weights._parameters.values(), *self.mlp.biases._parameters.values()
+
+    def _weights_are_within_reach(self) -> bool:
+        return all(p.device.type == "cpu" and p.dtype in DTYPES for p in self._weights_now())
 
     def takes(self, x: Tensor) -> bool:
         """Whether x is rows of this tree; where it is not, the full way says what is wrong."""
