@@ -157,6 +157,47 @@ def test_who_suits():
         ops.spread(torch.zeros(2, 14), Structure(3), backend="fused")
 
 
+class Sized:
+    """A tensor on a GPU, for who only looks at it."""
+
+    device, dtype = torch.device("cuda"), torch.float32
+
+    def __init__(self, *shape):
+        self.shape = torch.Size(shape)
+
+    def dim(self):
+        return len(self.shape)
+
+
+@pytest.mark.parametrize(
+    ("structure", "shape", "n_classes", "suits"),
+    [
+        (Structure(18), (1024, 784), 10, True),
+        (Structure(19), (1, 784), 10, False),  # 65,536 programs along an axis of 65,535, on the way up
+        (Structure(12), (524_000, 784), 10, True),
+        (Structure(12), (525_000, 784), 10, False),  # more than 2**31 logits of a member
+        (Structure(18), (8000, 784), 2, True),
+        (Structure(18), (8200, 784), 2, False),
+        (Structure(12), (7, 524_000, 784), 10, True),  # members count for themselves
+        (Structure(2), (65_536, 4, 8), 2, False),
+        (Structure(20, 2, 1), (1024, 8), 2, True),
+        (Structure(7, 3, 2), (2**21, 8), 2, True),
+        (Structure(7, 3, 2), (2**23, 8), 2, False),
+        (Structure(2), (2**25, 8), 64, False),
+        (Structure(12), (4095,), 1, True),
+    ],
+    ids=str,
+)
+def test_sizes_that_cannot_be_launched_or_counted(structure, shape, n_classes, suits, monkeypatch):
+    monkeypatch.setattr(fused, "has_triton", lambda: True)
+    assert fused.suits(Sized(*shape), structure, n_classes) is suits
+    if suits:
+        batch = shape[-2] if len(shape) > 1 else 1
+        for predicts in (False, True):
+            plan = fused._Plan(structure, batch, 1, n_classes, predicts, False)
+            assert not plan.is_binary or 1 << (structure.depth - plan.tiers[0]) < 2**16
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
 @pytest.mark.parametrize("leaf_layers", [0, 1, 2])

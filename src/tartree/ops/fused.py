@@ -1,4 +1,4 @@
-"""The operation on a GPU: Triton kernels that walk a tree in registers, reading the logits once.
+"""The operation on a GPU: Triton kernels that walk a tree in registers; logits come from memory once, then from cache.
 
 Beside `arrival`, which other backends have too, there are the two that are worth the most: `expected_cost`, from
 logits straight to the loss of Eq. 4 and its gradient, and `probabilities`, from logits straight to a prediction.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import logging
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -19,6 +20,8 @@ from tartree.structure import Structure
 
 MOST_CLASSES = 128  # of a block in registers; beyond, native
 MOST_LEVELS = 24
+MOST_PROGRAMS = 2**16 - 1  # along the second and the third axis of a launch
+MOST_PLACES = 2**31  # of one member, which kernels count in 32 bits
 MOST_CHILDREN = 8  # a kernel for more takes longer to compile than it ever saves: half a minute for 31
 UNROLLED_CLASSES = 16  # of a prediction; for more, a loop
 LOG = logging.getLogger("tartree")
@@ -50,8 +53,24 @@ def suits(x: Tensor, structure: Structure, n_classes: int = 1) -> bool:
         and 0 < structure.depth <= MOST_LEVELS
         and structure.window <= MOST_CHILDREN
         and n_classes <= MOST_CLASSES
+        and fits(structure, x.shape[-2] if x.dim() > 1 else 1, math.prod(x.shape[:-2]), n_classes)
         and has_triton()
     )
+
+
+def fits(structure: Structure, batch: int, members: int = 1, n_classes: int = 1) -> bool:
+    """Whether the kernels can be launched for a regular structure of this size, and can count all its places.
+
+    >>> fits(Structure(12), batch=1024), fits(Structure(12), batch=2**20), fits(Structure(20), batch=1)
+    (True, False, False)
+    """
+    if structure.is_binary:
+        lowest = min(_binary_tiers(structure.depth, predicts, by_row=False)[0][0] for predicts in (False, True))
+        nodes, programs = structure.n_decisions, 1 << (structure.depth - lowest)
+    else:
+        nodes, programs = max(structure.n_branches, sum(structure.widths)), 1
+    places = max(nodes * batch, n_classes * batch, structure.n_leaves * n_classes)
+    return places < MOST_PLACES and max(programs, members) <= MOST_PROGRAMS
 
 
 def arrival(logits: Tensor, structure: Structure, layers: bool = False) -> list[Tensor]:
@@ -307,6 +326,7 @@ def _plan(
     return _Plan(structure, batch, members, n_classes, predicts, by_row)
 
 
+@functools.cache
 def _binary_tiers(depth: int, predicts: bool, by_row: bool) -> tuple[list[int], int, int, int]:
     """Layers of the subtrees, from the leaves to the root; rows of a block, rows of a thread, warps of a program.
 

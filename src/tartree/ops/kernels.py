@@ -444,7 +444,7 @@ def layered(
                     row = member * n_nodes * LOGITS + (above + nodes) * LOGITS + j
                     tl.store(logits_gradient + row[None, :] * batch + rows[:, None], gradient, mask=there)
                     if HAS_BIAS:
-                        first = block * tl.num_programs(2) * n_nodes * LOGITS
+                        first = block.to(tl.int64) * tl.num_programs(2) * n_nodes * LOGITS
                         tl.store(bias_parts + first + row, tl.sum(gradient, 0), mask=real)
             tl.debug_barrier()
         if WITH_LOSS:

@@ -12,7 +12,7 @@ import triton.language as tl
 @triton.jit
 def gather(x, target, order, clock, x_out, target_out, index, n_batches, size, n_features, FEATURES: tl.constexpr):
     """One program a row of the batch: finds its row of the table, notes it, and copies it."""
-    i = tl.program_id(0)
+    i = tl.program_id(0).to(tl.int64)
     first = (tl.load(clock) % n_batches) * size
     row = tl.load(order + first + i)
     tl.store(index + i, row)
