@@ -301,6 +301,26 @@ def test_what_is_not_finite_is_refused_as_everywhere(rows, way):
         best_leaf.best_leaf(tree, x)
 
 
+@pytest.mark.parametrize("rows", [1, 30])
+@pytest.mark.parametrize("decision_layers", [1, 2])
+@pytest.mark.parametrize("structure", [Structure(6), Structure(4, 3)], ids=str)
+def test_rows_whose_logits_overflow_are_refused_without_a_warning(structure, decision_layers, rows, way):
+    tree = build(structure, 30.0, decision_layers=decision_layers)
+    x = torch.full((rows, 6), torch.finfo(torch.float64).max, dtype=torch.float64)
+    with pytest.raises(ValueError, match="logits must be finite"):
+        best_leaf.best_leaf(tree, x)
+
+
+def test_input_of_another_precision_is_refused_with_the_fix():
+    tree = build(Structure(3)).float()
+    for x in (torch.randn(4, 6, dtype=torch.float64), torch.randn(1, 4, 6, dtype=torch.float16)):
+        for selection in ("multi", "single"):
+            with pytest.raises(
+                ValueError, match=rf"weights, torch.float32, however: {x.dtype}; change .* x.to\(dtype\)"
+            ):
+                tree.predict(x, selection)
+
+
 def test_input_of_a_wrong_shape_is_refused():
     tree = build(Structure(3))
     with pytest.raises(ValueError, match="6"):

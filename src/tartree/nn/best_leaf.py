@@ -92,11 +92,14 @@ def _best_leaf(tree: Tree, searcher: Searcher | None, x: Tensor) -> tuple[Tensor
     leaf = np.empty((searcher.members, batch), dtype=np.int64)
     arrival = np.empty((searcher.members, batch), dtype=np.float64)
     found = torch.from_numpy(leaf), torch.from_numpy(arrival)
-    if alone <= blocks:
-        given_up = _search_rows(searcher, rows.numpy(), leaf, arrival, full / batch)
-    elif _is_soft(searcher, rows.numpy()):
+    with np.errstate(over="ignore", invalid="ignore"):  # a row that is too large is given up: the full way says so
+        if alone <= blocks:
+            given_up, is_soft = _search_rows(searcher, rows.numpy(), leaf, arrival, full / batch), False
+        else:
+            given_up, is_soft = [], _is_soft(searcher, rows.numpy())
+    if is_soft:
         return _full(tree, x)
-    else:
+    if alone > blocks:
         given_up = search_blocks(searcher, rows, *found)
     if given_up:
         some = torch.tensor(given_up)

@@ -33,6 +33,11 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"input must be (batch, {features}), or ({members}, batch, {features}) with an own batch for each member, "
             f"however: shape={tuple(x.shape)}"
         )
+    if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
+        raise ValueError(
+            f"input must be in the precision of the weights, {weight.dtype}, however: {x.dtype}; "
+            "change the one with x.to(dtype) or the other with tree.to(dtype)"
+        )
     if x.dim() == 3:
         own, weight = x.transpose(-1, -2), weight.reshape(tables, -1, features)
         rows = torch.bmm(weight, own) if bias is None else torch.baddbmm(bias.view(tables, -1, 1), weight, own)
