@@ -118,11 +118,13 @@ def applies(tree: Tree, x: Tensor) -> bool:
 
 def chosen_numbers(tree: Tree, x: Tensor, leaf: Tensor) -> Tensor:
     """What the chosen leaf of each row says, (members, batch, 1, numbers), from leaves, (members, batch)."""
-    g = tree.leaf
+    g: Any = tree._modules["leaf"]  # here and below: the own ways of modules to what they hold take long for one row
     if type(g) is ConstantLeaf:
+        values: Any = g._parameters["values"]
         if len(leaf) == 1:
-            return g.values.index_select(1, leaf[0]).unsqueeze(2)
-        return torch.take_along_dim(g.values, leaf.unsqueeze(-1), dim=1).unsqueeze(2)
+            chosen: Tensor = values.index_select(1, leaf[0]).unsqueeze(2)
+            return chosen
+        return torch.take_along_dim(values, leaf.unsqueeze(-1), dim=1).unsqueeze(2)
     if type(g) is MLPLeaf and type(g.mlp) is GroupedMLP and _work(g.mlp, x) * MULTIPLY > len(g.mlp.sizes) * ONE_LEAF:
         own = [_of_groups(g.mlp, m, x if x.dim() == 2 else x[m], leaf[m]) for m in range(len(leaf))]
         return torch.stack(own).unsqueeze(2)

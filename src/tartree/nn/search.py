@@ -143,19 +143,19 @@ class Searcher:
         return [p.data_ptr() for p in self._weights_now()] == self.addresses
 
     def _weights_now(self) -> tuple[Any, ...]:
-        # ParameterList's own ways to its parameters take longer than the search.
-        return *self.mlp.weights._parameters.values(), *self.mlp.biases._parameters.values()
+        # The own ways of modules to what they hold take longer than the search.
+        lists = self.mlp._modules
+        return *lists["weights"]._parameters.values(), *lists["biases"]._parameters.values()
 
     def _weights_are_within_reach(self) -> bool:
         return all(p.device.type == "cpu" and p.dtype in DTYPES for p in self._weights_now())
 
     def takes(self, x: Tensor) -> bool:
-        """Whether x is rows of this tree; where it is not, the full way says what is wrong."""
+        """Whether x, on a CPU, is rows of this tree; where it is not, the full way says what is wrong."""
         return (
             self.usable
             and self.branching.activation is torch.softmax
             and x.dtype == self.dtype
-            and x.device.type == "cpu"
             and x.dim() in (2, 3)
             and x.shape[-1] == self.n_features
             and (x.dim() == 2 or x.shape[0] == self.members)

@@ -25,7 +25,8 @@ Activation = Callable[[Tensor, int], Tensor]  # (logits, axis) -> distributions 
 def arrival(logits: Tensor, structure: Structure, layers: bool = False) -> list[Tensor]:
     """Arrival from logits, (..., logits): at the leaves, or at every layer."""
     rows = _nodes_first(logits)
-    if structure.is_binary and not layers and not _has_way_back(rows) and is_worth_keeping(rows.shape, rows):
+    branches = (*rows.shape[:-2], structure.n_branches, rows.shape[-1])
+    if structure.is_binary and not layers and not _has_way_back(rows) and is_worth_keeping(branches, rows):
         arrivals = (_lowest_arrival(rows, structure),)
     elif structure.is_regular:
         arrivals = _RegularArrival.apply(rows, structure, layers)  # type: ignore[no-untyped-call]
