@@ -133,8 +133,23 @@ def _searches(lines: dict[tuple[str, str], Line], others: dict[tuple[str, str], 
     sets = [name for name in sets if all((model, name) in others for model in ALIASES.values())]
     if not sets:
         return NOT_RUN
+    settings = {(line["group"], line["settings"]["precision"]) for line in lines.values() if not line["failure"]}
+    precisions = ", ".join(f"{precision} for {group} sets" for group, precision in sorted(settings))
     return "\n".join(
-        [*_means_table(sets, lines, others), "", *_choice_table(sets, lines), "", *_cost_table(sets, lines)]
+        [
+            f"Mean accuracy in percent, and leaves that are used. Precision of products: {precisions}.",
+            "",
+            *_means_table(sets, lines, others),
+            "",
+            'What `rule="best"` chose:',
+            "",
+            *_choice_table(sets, lines),
+            "",
+            "How far the score of a structure in the folds is below the best of its set: the mean over the sets, whose",
+            "number is in brackets, in which it was trained to the end. It was dropped early in the others.",
+            "",
+            *_cost_table(sets, lines),
+        ]
     )
 
 
@@ -207,6 +222,6 @@ def _cost_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
                 scores = [score for score, _ in lines["search-best", name]["candidates"]]
                 if scores[number] is not None:
                     gaps.append(100 * (max(score for score in scores if score is not None) - scores[number]))
-            cells.append(f"{np.mean(gaps):.2f}" if gaps else "-")
+            cells.append(f"{np.mean(gaps):.2f} ({len(gaps)})" if gaps else "-")
         said = ", ".join(f"{name} {value}" for name, value in params.items() if name not in ("recipe", "dropout"))
         yield f"| {said} | " + " | ".join(cells) + " |"
