@@ -259,8 +259,8 @@ def warm(measured: dict[str, Any]) -> list[str]:
             "with the structure of the tree. `tartree.zoo.soften` "
             "stops before the training. Weights of rows (`sample_weight`) and the tree's `class_weight` count in the "
             "leaves and in training. The result cannot be fitted anew, and its clone is an ordinary tree; with "
-            "`warm_start=True` its training goes on. A tree that `from_sklearn` imported cannot be grown again, and "
-            "needs a `temperature`."
+            "`warm_start=True` its training goes on. A tree that `from_sklearn` imported cannot be grown again: its "
+            "leaves alone are cross-validated, which favours lower temperatures."
         ),
         "",
         "```python",

@@ -67,14 +67,22 @@ def test_a_single_leaf():
     assert model.score(X, y) > 0.95
 
 
+def test_an_imported_tree_has_its_temperature_fitted_too():
+    cart = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
+    imported = zoo.from_sklearn(cart)
+    soft = zoo.soften(imported, X, y)
+    assert soft.temperature_ in TEMPERATURES
+    wanted = zoo.soften(cart, X, y, temperature=soft.temperature_).predict_proba(X)
+    np.testing.assert_array_equal(soft.predict_proba(X), wanted)
+    assert zoo.warm_start(imported, X, y, random_state=0).score(X, y) >= cart.score(X, y) - 0.02
+
+
 def test_errors_say_what_is_needed():
     cart = DecisionTreeClassifier(max_depth=1).fit(X, y)
     with pytest.raises(ValueError, match="depth comes from the tree"):
         zoo.warm_start(cart, X, y, depth=3)
     with pytest.raises(ValueError, match="temperature must be a positive number, however: temperature=0"):
         zoo.soften(cart, X, y, temperature=0)
-    with pytest.raises(ValueError, match="temperature must be given for an imported tree"):
-        zoo.soften(zoo.from_sklearn(cart), X, y)
     with pytest.raises(ValueError, match="temperature must be a positive number, however: temperature='a'"):
         zoo.soften(cart, X, y, temperature="a")
     with pytest.raises(ValueError, match="compares numbers, however: RandomForestClassifier has 2 trees"):

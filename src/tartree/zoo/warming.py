@@ -57,7 +57,7 @@ def warm_start(
     temperature : float, optional
         Of the sigmoids at the start, in standard deviations of a feature. By default it is fitted: that of
         `TEMPERATURES` with the best likelihood in a cross-validation of trees that are grown as the source was. An
-        imported tree cannot be grown again, and needs it.
+        imported tree cannot be grown again; its leaves alone are cross-validated, which favours lower temperatures.
     sample_weight : array of shape (rows,), optional
         Weights of rows, in the leaves at the start and in training; give those that the tree was fitted with.
     recipe : Recipe, optional
@@ -290,12 +290,10 @@ def _soft_splits(
 def _fitted_temperature(
     source: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, class_weight: Any, device: Any
 ) -> float:
-    """The temperature of the best likelihood in folds that are always the same, of trees grown as the source was."""
-    if isinstance(source, ImportedModel):
-        raise ValueError(
-            "temperature must be given for an imported tree, which cannot be grown again, however: temperature=None; "
-            "give the tree that was imported, or a number such as 0.1"
-        )
+    """The temperature of the best likelihood in folds that are always the same, of trees grown as the source was.
+
+    An imported tree cannot be grown again: its splits stay, and its leaves count the rows of each fold.
+    """
     labels = np.asarray(y)
     n_rows = number_of_rows(X)
     check_equal_rows(n_rows, len(labels))
@@ -315,7 +313,9 @@ def _fitted_temperature(
         if not len(own) or (classes and len(np.unique(labels[own])) < 2):
             continue
         inner = None if sample_weight is None else weights[own]
-        grown = clone(source).fit(_take(X, own), labels[own], sample_weight=inner)
+        grown = source
+        if not isinstance(source, ImportedModel):
+            grown = clone(source).fit(_take(X, own), labels[own], sample_weight=inner)
         first = soften(grown, _take(X, own), labels[own], temperature=1.0, sample_weight=inner, **settings)
         known = counted[held] > 0
         if isinstance(first, TartClassifier):
