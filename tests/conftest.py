@@ -33,3 +33,18 @@ IRREGULAR = {
 @pytest.fixture(autouse=True)
 def _seed():
     torch.manual_seed(0)
+
+
+@pytest.fixture
+def interrupted_refit(monkeypatch):
+    """Ctrl-C in every fit that trains: in a search, the one of the structure chosen."""
+    from tartree import TartClassifier
+
+    fit = TartClassifier.fit
+
+    def interrupted(self, X, y, sample_weight=None):
+        if not self._stop_before_training:
+            raise KeyboardInterrupt
+        return fit(self, X, y, sample_weight)
+
+    monkeypatch.setattr(TartClassifier, "fit", interrupted)

@@ -136,9 +136,7 @@ def score(
     place = torch.full((len(data.x),), -1)
     place[tested] = torch.arange(len(tested))
     n_members = data.runs * model.members
-    widths = [module.width for module in tree.modules() if isinstance(module, GroupedMLP)]
-    n_numbers = max([model.structure.n_leaves * data.n_classes, *widths])
-    chunk = max(1, CHUNK[data.x.device.type] // (n_members * n_numbers))
+    chunk = max(1, CHUNK[data.x.device.type] // (n_members * tree.width))
     right: dict[Selection, list[Tensor]] = {selection: [] for selection in selections}
     for index in tested.to(data.x.device).split(chunk):
         arrival, numbers = tree(data.x[index])

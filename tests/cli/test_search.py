@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from tartree import StructureSearch, TartClassifier, load
+from tartree import StructureSearch, load
 from tests.cli.conftest import fails, run, succeed, write_csv
 
 
@@ -74,15 +74,8 @@ def test_an_interrupted_search_keeps_the_best(patients_csv, monkeypatch):
     assert f"tartree report model.tart {patients_csv} -o report.html writes the page" in result.stderr
 
 
-def test_interrupted_in_the_last_fit(patients_csv, monkeypatch):
-    fit = TartClassifier.fit
-
-    def interrupted(self, X, y, sample_weight=None):
-        if not self._stop_before_training:
-            raise KeyboardInterrupt
-        return fit(self, X, y, sample_weight)
-
-    monkeypatch.setattr(TartClassifier, "fit", interrupted)
+@pytest.mark.usefixtures("interrupted_refit")
+def test_interrupted_in_the_last_fit(patients_csv):
     result = run("search", patients_csv, "--target", "diagnosis", "--epochs", 2, "--trials", 2)
     assert result.exit_code == 130
     assert "nothing was written; the structure chosen is depth" in result.stderr

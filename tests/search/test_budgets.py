@@ -159,15 +159,8 @@ def test_a_refit_that_fails_gives_way_to_the_next(iris, monkeypatch):
     assert search.best_params_ == {"depth": first}
 
 
-def test_interrupted_in_the_refit(iris, monkeypatch):
-    fit = TartClassifier.fit
-
-    def interrupted(self, X, y, sample_weight=None):
-        if not self._stop_before_training:
-            raise KeyboardInterrupt
-        return fit(self, X, y, sample_weight)
-
-    monkeypatch.setattr(TartClassifier, "fit", interrupted)
+@pytest.mark.usefixtures("interrupted_refit")
+def test_interrupted_in_the_refit(iris):
     with pytest.warns(UserWarning, match="there is no best_estimator_; best_params_, front_ and trials_ say"):
         search = StructureSearch(QUICK, SPACE, random_state=0).fit(*iris)
     assert search.interrupted_

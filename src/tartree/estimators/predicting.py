@@ -17,7 +17,6 @@ from tartree.estimators.precision import in_double
 from tartree.estimators.rows import is_large_map
 from tartree.nn import Selection, Tree
 from tartree.nn.best_leaf import best_leaf
-from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 from tartree.table import TableEncoder
 from tartree.table.parquet import as_parquet, is_parquet
@@ -45,11 +44,9 @@ class Predicting:
     def _chunks(self, X: Any) -> Iterator[Tensor]:
         """Encoded rows in pieces of a size that keeps what is computed of them small."""
         check_is_fitted(self, "tree_")
-        numbers_per_row = self.tree_.output.n_numbers * self.structure_.n_leaves + sum(self.structure_.widths)
-        widths = [module.width for module in self.tree_.modules() if isinstance(module, GroupedMLP)]
         parameter = next(iter(self.tree_.parameters()), torch.empty(1))
         most = CHUNK if parameter.device.type == "cpu" else LARGE_CHUNK
-        size = max(64, most // (max([numbers_per_row, *widths]) * len(parameter)))
+        size = max(64, most // (self.tree_.width * len(parameter)))
         if is_parquet(X):
             yield from self._file_chunks(X, size)
         elif is_large_map(X):

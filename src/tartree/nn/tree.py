@@ -16,7 +16,7 @@ from tartree.nn.decisions import MLPDecision, UniformDecision
 from tartree.nn.factories import as_factory
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
 from tartree.nn.outputs import Classes, Output
-from tartree.nn.products import affine
+from tartree.nn.products import GroupedMLP, affine
 from tartree.ops import fused
 from tartree.structure import Structure
 
@@ -141,6 +141,12 @@ class Tree(nn.Module):
                 members=members,
             )
         return cls(structure, f, g, output, Branching(structure, branching, temperature, members=members))
+
+    @property
+    def width(self) -> int:
+        """Numbers of the widest tensor of a prediction, for each row and member."""
+        leaves_and_nodes = self.output.n_numbers * self.structure.n_leaves + sum(self.structure.widths)
+        return max([leaves_and_nodes, *(one.width for one in self.modules() if isinstance(one, GroupedMLP))])
 
     def extra_repr(self) -> str:
         return f"{self.structure}, {self.output}"

@@ -80,8 +80,9 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     size : {"leaves", "parameters"}, default="leaves"
         What the front and the rules go by; see `tartree.search.sizes`.
     halving : float or None, default=4
-        After each rung, one in so many candidates of a kind (with equally many layers) goes on, two at least, and the
-        smaller ones on the front within one standard error of the best. None: all are trained to the end.
+        After each rung, one in so many candidates of a kind (with equally many layers) goes on, two at least, and with
+        the rule "1se" the smaller ones on the front within one standard error of the best. None: all are trained to the
+        end.
     rungs : int, default=3
         Looks at the scores: with ``halving=4``, after a sixteenth, a quarter and all of the epochs.
     max_rows : int, default=20000

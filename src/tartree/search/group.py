@@ -324,11 +324,8 @@ class Group:
         return found
 
     def _chunk(self, problem: Problem, members: int) -> int:
-        settings, output = self.first.settings, problem.output.n_numbers
-        numbers = max(output, settings["hidden"]) if settings["leaf_layers"] > 1 or settings["leaf"] else output
-        if settings["decision_layers"] > 1:
-            numbers = max(numbers, settings["hidden"])
-        return max(1, CHUNK[problem.device.type] // (members * self.first.structure.n_leaves * numbers))
+        assert self.tree is not None
+        return max(1, CHUNK[problem.device.type] // (members * self.tree.width))
 
 
 def _give_back_memory(device: torch.device) -> None:
