@@ -39,8 +39,8 @@ def expected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | No
     share = _shares(arrival, weight)  # (members or 1, batch)
     if isinstance(output, Classes) and numbers.shape[1] == 1:
         # Constant leaves: count what arrives of each class first, (members, leaves, classes), then weigh it.
-        rows = output.indicators(target, arrival.dtype) * share.unsqueeze(-1)
-        arrived = arrival.transpose(-1, -2) @ rows
+        rows = output.indicators(target, arrival.dtype) * share.unsqueeze(-2)
+        arrived = arrival.transpose(-1, -2) @ rows.transpose(-1, -2)
         return (arrived * output.costs(numbers)[:, 0]).sum((-1, -2))
     return _mean((arrival * output.cost(numbers, target)).sum(-1), share)
 
@@ -126,10 +126,10 @@ def _native_walk(
             if len(values) == 1 and values.shape[1] <= FEW_LEAVES:
                 torch.index_select(costs[0, 0], 1, target.view(-1), out=values[0])
             else:
-                torch.matmul(costs[:, 0], indicators.transpose(-1, -2), out=values)
+                torch.matmul(costs[:, 0], indicators, out=values)
             found = native.expect(own, bias, values.transpose(-1, -2), share)
             del lease
-            mass = indicators.transpose(-1, -2) @ found.leaves  # (members, classes, leaves): faster in this order
+            mass = indicators @ found.leaves  # (members, classes, leaves): faster in this order
             said, gradient = numbers, output.gradient(costs, mass.transpose(-1, -2).unsqueeze(1))
     else:
         said = output.cost(numbers, target)  # (members, batch or 1, leaves)

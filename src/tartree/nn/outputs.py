@@ -66,7 +66,7 @@ class Classes(Output):
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
         if numbers.shape[1] == 1:  # a product with indicators, so that no (batch, leaves, classes) exists
             costs = self.costs(numbers)[:, 0]
-            return (costs @ self.indicators(target, costs.dtype).transpose(-1, -2)).transpose(-1, -2)
+            return (costs @ self.indicators(target, costs.dtype)).transpose(-1, -2)
         # Picked where the batch is last, as it lies in memory: the gradient needs no turned copy of all numbers.
         logs = F.log_softmax(numbers.movedim(1, -1), dim=-2)  # (members, leaves, classes, batch)
         index = (target if target.dim() == 2 else target.unsqueeze(0))[:, None, None, :]  # (members or 1, 1, 1, batch)
@@ -81,9 +81,9 @@ class Classes(Output):
         return torch.exp(-costs) * mass.sum(-1, keepdim=True) - mass
 
     def indicators(self, target: Tensor, dtype: torch.dtype) -> Tensor:
-        """One-hot rows of the target, (..., batch, classes)."""
-        rows = torch.zeros((*target.shape, self.n_targets), dtype=dtype, device=target.device)
-        return rows.scatter_(-1, target.unsqueeze(-1), 1.0)
+        """1 where a row of the target has a class, else 0, (..., classes, batch): the faster way round in products."""
+        shape = (*target.shape[:-1], self.n_targets, target.shape[-1])
+        return torch.zeros(shape, dtype=dtype, device=target.device).scatter_(-2, target.unsqueeze(-2), 1.0)
 
     def mean(self, numbers: Tensor) -> Tensor:
         return _on_dense_axes(F.softmax, numbers)

@@ -109,27 +109,44 @@ def expect(logits: Tensor, bias: Tensor | None, values: Tensor, share: Tensor) -
         left.add_(bias.unsqueeze(-1))
     left.sigmoid_()
     members, nodes, batch = left.shape
-    layers = left.split([1 << d for d in range((nodes + 1).bit_length() - 1)], dim=1)
-    arrivals, leases = [share.unsqueeze(1).expand(members, 1, batch)], []
-    for own in layers:
-        below, lease = borrow((members, 2 * own.shape[1], batch), left)
-        leases.append(lease)
-        # What does not go left goes right: to the rounding of what arrives, which is enough for a mean over leaves.
-        to_left = torch.mul(arrivals[-1], own, out=below[:, 0::2])
-        torch.sub(arrivals[-1], to_left, out=below[:, 1::2])
-        arrivals.append(below)
-    work, lease = borrow((members, nodes, batch), left)
-    leases.append(lease)
-    expected = values.transpose(-1, -2)
-    for own, more, below in zip(
-        reversed(layers), reversed(work.split([len(p[0]) for p in layers], dim=1)), reversed(arrivals), strict=False
+    widths = [1 << d for d in range((nodes + 1).bit_length() - 1)]
+    layers = left.split(widths, dim=1)
+
+    arrivals, arrivals_lease = borrow((members, 2 * nodes, batch), left)  # at the children of all nodes
+    to_left, to_right = arrivals[:, 0::2], arrivals[:, 1::2]
+    above = share.unsqueeze(1).expand(members, 1, batch)
+    for own, left_child, right_child, children in zip(
+        layers,
+        to_left.split(widths, dim=1),
+        to_right.split(widths, dim=1),
+        arrivals.split([2 * width for width in widths], dim=1),
+        strict=True,
     ):
-        # In the gradient p b_0 b_1 (v_0 - v_1), p b_1 is what went right, and b_0 (v_0 - v_1) how much more the node
-        # gives than its right child.
-        right = expected[:, 1::2]
-        expected = torch.lerp(right, expected[:, 0::2], own, out=more)
-        torch.sub(expected, right, out=own).mul_(below[:, 1::2])
-    return Expected(expected[:, 0], left.transpose(-1, -2), arrivals[-1].transpose(-1, -2), leases)
+        # What does not go left goes right: to the rounding of what arrives, which is enough for a mean over leaves.
+        torch.mul(above, own, out=left_child)
+        torch.sub(above, left_child, out=right_child)
+        above = children
+
+    expected, expected_lease = borrow((members, nodes, batch), left)  # of all nodes
+    leaves = values.transpose(-1, -2)
+    inner, lowest = expected.split([nodes // 2, nodes - nodes // 2], dim=1)
+    inner_right, leaves_right = expected[:, 2::2], leaves[:, 1::2]
+    torch.lerp(leaves_right, leaves[:, 0::2], layers[-1], out=lowest)
+    for own, nodes_, left_child, right_child in zip(
+        layers[-2::-1],
+        inner.split(widths[:-1], dim=1)[::-1],
+        expected[:, 1::2].split(widths[:-1], dim=1)[::-1],
+        inner_right.split(widths[:-1], dim=1)[::-1],
+        strict=True,
+    ):
+        torch.lerp(right_child, left_child, own, out=nodes_)
+
+    # In the gradient p b_0 b_1 (v_0 - v_1), p b_1 is what went right, and b_0 (v_0 - v_1) how much more the node gives
+    # than its right child.
+    torch.sub(lowest, leaves_right, out=layers[-1])
+    torch.sub(inner, inner_right, out=left[:, : nodes // 2])
+    left.mul_(to_right)
+    return Expected(expected[:, 0], left.transpose(-1, -2), above.transpose(-1, -2), [arrivals_lease, expected_lease])
 
 
 class _RegularArrival(torch.autograd.Function):

@@ -30,10 +30,13 @@ class Optimizer(Protocol):
 
 
 class Adam:
-    """Adam for groups of parameters, each with its own weight decay."""
+    """Adam for groups of parameters, each with its own weight decay; those of the same decay take one call."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
-        self.groups = [_Group(parameters, decay) for parameters, decay in groups if parameters]
+        of_decay: dict[float, list[Tensor]] = {}
+        for parameters, decay in groups:
+            of_decay.setdefault(decay, []).extend(parameters)
+        self.groups = [_Group(parameters, decay) for decay, parameters in of_decay.items() if parameters]
 
     def zero_grad(self) -> None:
         for group in self.groups:
