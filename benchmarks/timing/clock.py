@@ -70,6 +70,8 @@ class Clock:
             for turn in range(max(turns for _, turns in plans.values())):
                 for name, (calls, turns) in plans.items():
                     if turn < turns:
+                        if calls > 1:
+                            functions[name]()  # brings back to the caches what others have driven out
                         times[name].append(self.once(functions[name], calls))
         return {name: 1e3 * statistics.median(own) for name, own in times.items()}
 
