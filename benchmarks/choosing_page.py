@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +153,11 @@ def _searches(lines: dict[tuple[str, str], Line], others: dict[tuple[str, str], 
     )
 
 
+def label(params: Mapping[str, Any]) -> str:
+    """What a candidate is called in results."""
+    return ", ".join(f"{name} {value}" for name, value in params.items())
+
+
 def _groups(sets: list[str], lines: dict[tuple[str, str], Line]) -> dict[str, list[str]]:
     found = defaultdict(list)
     for name in sets:
@@ -214,14 +219,14 @@ def _cost_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
     groups = _groups(sets, lines)
     yield "| structure | " + " | ".join(f"{group}: points below the best" for group in groups) + " |"
     yield "|---" * (len(groups) + 1) + "|"
-    for number, params in enumerate(expand(first["space"])):
+    for params in expand(first["space"]):
         cells = []
         for names in groups.values():
             gaps = []
             for name in names:
-                scores = [score for score, _ in lines["search-best", name]["candidates"]]
-                if scores[number] is not None:
-                    gaps.append(100 * (max(score for score in scores if score is not None) - scores[number]))
+                scores = {one: score for one, (score, _) in lines["search-best", name]["candidates"].items()}
+                if label(params) in scores:
+                    gaps.append(100 * (max(scores.values()) - scores[label(params)]))
             cells.append(f"{np.mean(gaps):.2f} ({len(gaps)})" if gaps else "-")
-        said = ", ".join(f"{name} {value}" for name, value in params.items() if name not in ("recipe", "dropout"))
+        said = label({name: value for name, value in params.items() if name not in ("recipe", "dropout")})
         yield f"| {said} | " + " | ".join(cells) + " |"

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import sklearn
 import torch
+from choosing_page import label, write
 from sklearn.datasets import make_classification
 from uci.processes import call_in_processes
 from uci.results import Line, Results, machine
@@ -122,17 +123,17 @@ def study(data: StudySet, settings: Settings, device: torch.device) -> dict[str,
     }
     outer = tuple(((data.train[run].numpy(), data.test[run].numpy()),) for run in range(data.runs))
     tested = _test(Problem(*shared, outer, "accuracy", None, 1, 0, device), candidates, chosen)
-    inner = _means(engine.trials)
-    return {
+    lines: dict[str, Line] = {
         rule: {
             "accuracy": [tested[run, trial.number][0] for run, trial in enumerate(trials)],
             "leaves": [tested[run, trial.number][1] for run, trial in enumerate(trials)],
             "inner": [trial.score for trial in trials],
             "chosen": [trial.params for trial in trials],
-            "candidates": inner,
         }
         for rule, trials in chosen.items()
     }
+    lines["best"]["candidates"] = _means(engine.trials)  # of both rules: it is one search
+    return lines
 
 
 def _with_precision(one: Candidate, precision: str) -> Candidate:
@@ -179,16 +180,14 @@ def _test(
     return found
 
 
-def _means(trials: list[list[Trial]]) -> list[list[float | None]]:
-    """Of each candidate: score and used leaves, means over the runs in which it was trained to the end."""
-    found: list[list[float | None]] = []
+def _means(trials: list[list[Trial]]) -> dict[str, tuple[float, float]]:
+    """Score and used leaves of each candidate: means over the runs in which it was trained to the end."""
+    found = {}
     for same in zip(*(sorted(part, key=lambda one: one.number) for part in trials), strict=True):
-        done = [one for one in same if one.state == "complete" and one.size is not None]
-        if not done:
-            found.append([None, None])
-            continue
-        score = np.mean([one.score for one in done])
-        found.append([round(float(score), 5), round(float(np.mean([one.size.leaves for one in done if one.size])), 2)])
+        done = [(one.score, one.size.leaves) for one in same if one.state == "complete" and one.size is not None]
+        if done:
+            score, leaves = np.mean(done, axis=0)
+            found[label(same[0].params)] = round(float(score), 5), round(float(leaves), 2)
     return found
 
 
@@ -340,9 +339,7 @@ def main() -> None:
         sets = list_sets(args.groups or ["small", "medium", "large"], args.sets)
         run_study(sets, results, settings, args.limit or math.inf, args.retry)
     if args.report:
-        import choosing_page  # beside this file
-
-        choosing_page.write(results, Results(ROOT / "docs/benchmarks/uci/results.jsonl"))
+        write(results, Results(ROOT / "docs/benchmarks/uci/results.jsonl"))
 
 
 if __name__ == "__main__":
