@@ -58,7 +58,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         What is searched for: its parameters hold wherever the space does not replace them. By default
         ``TartClassifier()``.
     space : {"small", "paper", "full"}, dict or list of dict, default="small"
-        Parameters of the estimator to try. "small": 29 candidates from one linear model to sixteen perceptrons.
+        Parameters of the estimator to try. "small": 32 candidates from one linear model to sixteen perceptrons.
         "paper": the 24 structures of Tables 7 to 9, trained as there. "full": structures, branching and training,
         thousands of them, from which a sampler draws. A dict of lists: every combination. A list of dicts: those of
         each.
