@@ -1,5 +1,6 @@
 """Budgets, failures and interrupts: a search always ends with the best so far."""
 
+import signal
 import time
 
 import numpy as np
@@ -87,6 +88,18 @@ def test_divergence_is_recorded_and_harms_no_neighbour(iris):
     assert alone.trials_[0]["score"] == pytest.approx(good["score"], abs=0.1)  # noise is drawn for all at once
 
 
+def test_where_all_that_went_on_diverge_the_dropped_are_taken_back(iris):
+    space = {"depth": [1, 2], "learning_rate": [0.01, 100.0]}
+    search = StructureSearch(TartClassifier(epochs=48), space, random_state=0, refit=False).fit(*iris)
+    at_first = {trial["params"]["learning_rate"]: trial["history"][0] for trial in search.trials_}
+    assert at_first[100.0]["score"] > at_first[0.01]["score"]  # so that the sound ones are dropped
+    states = {(one["params"]["depth"], one["params"]["learning_rate"]): one["state"] for one in search.trials_}
+    assert states[1, 100.0] == states[2, 100.0] == "failed"
+    assert sorted((states[1, 0.01], states[2, 0.01])) == ["complete", "dropped"]
+    assert search.best_params_["learning_rate"] == 0.01
+    assert search.trials_[search.best_index_]["epochs"] == 48
+
+
 def test_what_is_too_large_is_recorded(iris):
     search = StructureSearch(QUICK, {"depth": [1, 40]}, random_state=0).fit(*iris)
     assert [trial["state"] for trial in search.trials_] == ["complete", "failed"]
@@ -159,10 +172,22 @@ def test_a_refit_that_fails_gives_way_to_the_next(iris, monkeypatch):
     assert search.best_params_ == {"depth": first}
 
 
-@pytest.mark.usefixtures("interrupted_refit")
-def test_interrupted_in_the_refit(iris):
-    with pytest.warns(UserWarning, match="there is no best_estimator_; best_params_, front_ and trials_ say"):
-        search = StructureSearch(QUICK, SPACE, random_state=0).fit(*iris)
+def interrupt(epoch):
+    if epoch.number == 2:
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("when", ["before the first epoch", "after some"])
+def test_interrupted_in_the_refit(iris, when, request):
+    if when == "before the first epoch":
+        request.getfixturevalue("interrupted_refit")
+    base = QUICK if when == "before the first epoch" else TartClassifier(epochs=18, callbacks=interrupt)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.warns(UserWarning, match="there is no best_estimator_; best_params_, front_ and trials_ say"):
+            search = StructureSearch(base, SPACE, random_state=0).fit(*iris)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert search.interrupted_
     assert search.best_params_ == search.trials_[search.best_index_]["params"]
     assert search.front_

@@ -55,6 +55,21 @@ def test_the_outcome_hangs_together(found, iris):
     assert found.n_features_in_ == 4
 
 
+def test_the_refit_is_a_fit_to_all_rows(found, iris):
+    X, y = iris
+    alone = clone(QUICK).set_params(**found.best_params_, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(found.predict_proba(X), alone.predict_proba(X))
+
+
+def test_each_seed_is_a_training_of_its_own(iris):
+    def scores(seeds):
+        given = {"scoring": "neg_log_loss", "refit": False, "random_state": 0, "seeds": seeds}
+        return np.array(StructureSearch(QUICK, {"depth": [1]}, **given).fit(*iris).trials_[0]["scores"])
+
+    one, two = scores(1), scores(2)
+    assert not np.allclose(one, two, atol=1e-4)
+
+
 def test_results_are_told_as_they_come(iris, monkeypatch):
     """One group of a rung waits until another one was told of: nobody waits for the slowest."""
     told, attempt = threading.Event(), engine.attempt_until
@@ -79,7 +94,7 @@ def test_results_are_told_as_they_come(iris, monkeypatch):
 def test_the_front_rises_with_size(found):
     front = found.front_
     for small, large in pairwise(front):
-        assert small["leaves"] < large["leaves"]
+        assert (small["leaves"], small["parameters"]) < (large["leaves"], large["parameters"])
         assert small["score"] < large["score"]
     complete = [trial for trial in found.trials_ if trial["state"] == "complete"]
     assert max(trial["score"] for trial in complete) == front[-1]["score"]

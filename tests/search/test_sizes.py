@@ -15,6 +15,8 @@ def test_used_leaves():
     counted = torch.stack([arrived, chosen])
     assert used_leaves(counted, "multi").tolist() == [[True, True, False, False], [True] * 4]
     assert used_leaves(counted, "single").tolist() == [[True, True, True, False], [True, False, False, False]]
+    arrived = torch.tensor([[95.0, 4.5, 0.5]], dtype=torch.float64)
+    assert used_leaves(torch.stack([arrived, arrived]), "multi").tolist() == [[True, True, False]]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +39,7 @@ def test_features_a_condition():
     model = TartClassifier(depth=2, epochs=1, random_state=0).fit(X, y)
     with torch.no_grad():
         model.tree_.decision.mlp.weights[0].copy_(
-            torch.tensor([[[1.0, 0.0, 0.0, 0.0], [1.0, -1.0, 0.01, 0.0], [1.0, 1.0, 1.0, 1.0]]])
+            torch.tensor([[[1.0, 0.0, 0.0, 0.0], [8.0, -1.5, 0.5, 0.0], [1.0, 1.0, 1.0, 1.0]]])  # 80, 95, 100 %
         )
     assert features_a_condition(model.tree_).tolist() == pytest.approx([(1 + 2 + 4) / 3])
     assert size_of(model, X).features == pytest.approx(7 / 3)
@@ -53,9 +55,10 @@ def test_an_ensemble_is_as_large_as_its_trees_together():
     assert found.parameters == model.n_parameters_
 
 
-def trial(number, scores, leaves, state="complete", kind=()):
+def trial(number, scores, leaves, state="complete", kind=(), parameters=None):
     found = Trial(number, {}, 10, kind, state=state, epochs=10, scores=np.array(scores, dtype=float))
-    found.size, found.most_leaves = Size(leaves, 1, 1, 10 * number), leaves
+    found.size = Size(leaves, 1, 1, 10 * number if parameters is None else parameters)
+    found.most_leaves = leaves
     return found
 
 
@@ -75,6 +78,15 @@ def test_front_and_rules():
     trials[5].scores = np.array([0.68, 0.92])  # a standard error of 0.12
     assert ranked(trials, "1se")[0].number == 2
     assert [one.number for one in ranked(trials, "best", max_leaves=4)] == [1, 2, 0]
+
+
+def test_of_equally_many_leaves_fewer_parameters_are_smaller():
+    perceptron, linear = trial(0, [0.70, 0.80], 1, parameters=22_000), trial(1, [0.69, 0.79], 1, parameters=68)
+    larger, worse = trial(2, [0.65, 0.85], 4, parameters=50), trial(3, [0.6, 0.6], 1, parameters=90)
+    trials = [perceptron, linear, larger, worse]
+    assert front_of(trials) == [linear, perceptron]
+    assert ranked(trials, "1se")[0] is linear
+    assert ranked(trials, "best")[0] is perceptron
 
 
 def test_who_goes_on():

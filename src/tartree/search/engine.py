@@ -1,7 +1,7 @@
 """The search itself: groups of candidates go from rung to rung, and the worse ones are left behind.
 
-Nothing is trained twice, but where memory runs out: a rung goes on from where the last one ended, and candidates that
-differ by their selection alone share a training.
+Nothing is trained twice, but where memory runs out or all that went on have failed: a rung goes on from where the last
+one ended, and candidates that differ by their selection alone share a training.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Engine:
             }
             part.extend(own.values())
             mine.append(own)
-        groups = self._groups(candidates)
+        groups = self._groups(candidates, [set(own) for own in mine])
         try:
             for fraction in self.fractions:
                 if all(self._until(group, fraction) <= group.epochs for group in groups):
@@ -83,6 +83,7 @@ class Engine:
                 groups = [group for group in groups if group.cells]
                 if self.is_up:
                     break
+            self._take_back(candidates, mine)
         finally:
             for own in mine:
                 for trial in own.values():
@@ -91,14 +92,40 @@ class Engine:
                         trial.reason = trial.reason or "the search ended before"
             self.tell()
 
-    def _groups(self, candidates: Sequence[Candidate]) -> list[Group]:
-        """Candidates of one shape together, as many as memory allows; the cheapest groups first."""
+    def _take_back(self, candidates: Sequence[Candidate], mine: list[dict[int, Trial]]) -> None:
+        """Where all that went on have failed, the best of those that were dropped for them learns from the start."""
+        while not self.is_up:
+            wanted: list[set[int]] = []
+            for own in mine:
+                states = {trial.state for trial in own.values() if trial.history}
+                dropped = [trial for trial in own.values() if trial.state == "dropped"]
+                wanted.append(set())
+                if "failed" in states and "complete" not in states and dropped:
+                    best = max(dropped, key=lambda one: one.score)
+                    best.state, best.reason = "running", None
+                    wanted[-1].add(best.number)
+            if not any(wanted):
+                return
+            self._drop(self._rung(self._groups(candidates, wanted), 1.0, mine), 1.0, mine)
+
+    def _groups(self, candidates: Sequence[Candidate], wanted: Sequence[set[int]]) -> list[Group]:
+        """Candidates of one shape together, as many as memory allows; the cheapest groups first.
+
+        `wanted` are their numbers in each part.
+        """
         shapes: dict[Key, dict[Key, list[Candidate]]] = {}
         for one in candidates:
             shapes.setdefault(one.shape, {}).setdefault(one.training, []).append(one)
         groups = []
         for trainings in sorted(shapes.values(), key=lambda own: self._work(next(iter(own.values()))[0])):
-            cells = [Cell(part, tuple(own)) for own in trainings.values() for part in range(len(self.problem.parts))]
+            cells = [
+                Cell(part, here)
+                for own in trainings.values()
+                for part, numbers in enumerate(wanted)
+                if (here := tuple(one for one in own if one.number in numbers))
+            ]
+            if not cells:
+                continue
             most = MOST_NUMBERS[self.problem.device.type]
             size = max(1, int(most // self._numbers(cells[0].candidates[0])))
             pieces = -(-len(cells) // size)

@@ -442,7 +442,11 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             state = self.random_state if isinstance(self.random_state, numbers.Integral) else seed
             try:
                 model = configured(base, trial.params).set_params(random_state=state)
-                model.fit(X, y, sample_weight)
+                with warnings.catch_warnings():
+                    warnings.filterwarnings("ignore", message="fit was interrupted")
+                    model.fit(X, y, sample_weight)
+                if model.history_.interrupted:  # it has kept what it has learnt, which is not what was chosen
+                    raise KeyboardInterrupt
                 size = size_of(model, X)
             except KeyboardInterrupt:
                 self.interrupted_ = True

@@ -84,7 +84,8 @@ def blocks_of(space: Space) -> list[dict[str, tuple[Any, ...]]]:
 
 
 def _choices(name: str, value: Any) -> tuple[Any, ...]:
-    choices = tuple(value) if isinstance(value, list | tuple | range) or hasattr(value, "tolist") else (value,)
+    value = value.tolist() if hasattr(value, "tolist") else value
+    choices = tuple(_plain(one) for one in value) if isinstance(value, list | tuple | range) else (value,)
     if not choices:
         raise ValueError(f"{name} must have at least one choice in the space, however: {value!r}")
     return choices

@@ -92,7 +92,10 @@ def comparable(trials: Iterable[Trial]) -> list[Trial]:
 
 
 def front_of(trials: Iterable[Trial], measure: str = "leaves") -> list[Trial]:
-    """Those that no other one beats in score without being larger, from small to large."""
+    """Those that no other one beats in score without being larger, from small to large.
+
+    Of equally many leaves, those with fewer parameters are smaller: a linear model is easier to read than a perceptron.
+    """
     return _front(comparable(trials), measure)
 
 
@@ -105,10 +108,14 @@ def _front(trials: Iterable[Trial], measure: str, margin: float = 0.0) -> list[T
     return found
 
 
-def _order(trial: Trial, measure: str) -> tuple[float, float, int, int]:
-    """Small ones first, of equally large ones the best, then the one with fewer parameters."""
+def _size(trial: Trial, measure: str) -> tuple[float, int]:
     assert trial.size is not None
-    return trial.measure(measure), -trial.score, trial.size.parameters, trial.number
+    return trial.measure(measure), trial.size.parameters
+
+
+def _order(trial: Trial, measure: str) -> tuple[float, float, float, int]:
+    """Small ones first, of equally large ones the best."""
+    return *_size(trial, measure), -trial.score, trial.number
 
 
 def ranked(
@@ -167,7 +174,7 @@ def who_goes_on(
 def _near(first: Trial, front: list[Trial], measure: str) -> list[Trial]:
     """Those of a front that are smaller than the first to go on, and within one standard error of the best."""
     least = front[-1].score - front[-1].error
-    return [one for one in front if one.score >= least and one.measure(measure) < first.measure(measure)]
+    return [one for one in front if one.score >= least and _size(one, measure) < _size(first, measure)]
 
 
 def _rounds(left: list[Trial], measure: str, errors: float) -> list[Trial]:
