@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,13 @@ PAGE = Path(__file__).resolve().parents[1] / "docs/choosing-a-tree.md"
 SPEED = PAGE.parent / "benchmarks/search.json"
 RULES = ("best", "1se")
 TIE = 0.005  # points
+#: Kinds of structures, by depth and layers of the leaves.
+CHOICES: dict[str, Callable[[int, int], bool]] = {
+    "one linear model": lambda depth, layers: depth == 0 and layers == 1,
+    "one perceptron": lambda depth, layers: depth == 0 and layers > 1,
+    "tree, constant or linear leaves": lambda depth, layers: depth > 0 and layers <= 1,
+    "tree of perceptrons": lambda depth, layers: depth > 0 and layers > 1,
+}
 NOT_RUN = "The study has not been run for this version."
 
 #: What a change brings: where it comes from and goes to, by names of the study's models.
@@ -141,7 +148,7 @@ def _searches(lines: dict[tuple[str, str], Line], others: dict[tuple[str, str], 
             "",
             *_means_table(sets, lines, others),
             "",
-            'What `rule="best"` chose:',
+            'What was chosen, in percent of the runs, by `rule="best"` / by `rule="1se"`:',
             "",
             *_choice_table(sets, lines),
             "",
@@ -184,8 +191,9 @@ def _means_table(sets: list[str], lines: dict[Any, Line], others: dict[Any, Line
 
 
 def _choice_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
-    """What was chosen, by how many rows, features and classes there are."""
+    """What each rule chose, by how many rows, features and classes there are: shares of the runs."""
     kinds = {
+        "all": lambda line: True,
         "up to 300 rows": lambda line: line["rows"] <= 300,
         "300 to 3,000 rows": lambda line: 300 < line["rows"] <= 3000,
         "more than 3,000 rows": lambda line: line["rows"] > 3000,
@@ -194,21 +202,19 @@ def _choice_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
         "2 classes": lambda line: line["classes"] == 2,
         "more than 5 classes": lambda line: line["classes"] > 5,
     }
-    names = ("depth", "leaf_layers", "selection", "window")
-    yield "| kind of data | runs | " + " | ".join(names) + " |"
-    yield "|---" * (len(names) + 2) + "|"
-    defaults = {"window": 2, "selection": "multi", "depth": 0, "leaf_layers": 1}
+    yield "| data | runs | " + " | ".join(CHOICES) + " |"
+    yield "|---" * (2 + len(CHOICES)) + "|"
     for kind, belongs in kinds.items():
-        own = [lines["search-best", name] for name in sets if belongs(lines["search-best", name])]
-        chosen = [params for line in own for params in line["chosen"]]
-        if not chosen:
+        own = [name for name in sets if belongs(lines["search-best", name])]
+        if not own:
             continue
         cells = []
-        for name in names:
-            counts = Counter(params.get(name, defaults[name]) for params in chosen)
-            cells.append(
-                ", ".join(f"{value}: {100 * n / len(chosen):.0f} %" for value, n in sorted(counts.items(), key=str))
-            )
+        for is_one in CHOICES.values():
+            shares = []
+            for rule in RULES:
+                chosen = [params for name in own for params in lines[f"search-{rule}", name]["chosen"]]
+                shares.append(100 * np.mean([is_one(params["depth"], params["leaf_layers"]) for params in chosen]))
+            cells.append(" / ".join(f"{share:.0f}" for share in shares))
         yield f"| {kind} | {len(chosen)} | " + " | ".join(cells) + " |"
 
 

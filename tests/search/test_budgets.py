@@ -250,14 +250,14 @@ def test_going_on_is_the_same_as_not_having_stopped(iris):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"space": "tiny"}, "space must be one of paper, small, full"),
+        ({"space": "tiny"}, "space must be one of readable, small, paper, full"),
         ({"space": {"dept": [1]}}, "the space must name parameters of TartClassifier, however: dept"),
         ({"space": {"depth": [1], "early_stopping": [True]}}, "however: early_stopping has no effect in a search"),
         ({"space": {"depth": [1], "callbacks": 5}}, "however: callbacks has no effect in a search"),
         ({"space": {"random_state": [1, 2]}}, "however: random_state has no effect"),
         ({"space": {"device": ["cpu"]}}, "however: device has no effect"),
-        ({"space": 5}, "space must be one of paper, small, full, .* however: 5"),
-        ({"space": None}, "space must be one of paper, small, full, .* however: None"),
+        ({"space": 5}, "space must be one of readable, small, paper, full, .* however: 5"),
+        ({"space": None}, "space must be one of readable, small, paper, full, .* however: None"),
         ({"space": []}, "with at least one"),
         ({"space": {"depth": []}}, "depth must have at least one choice"),
         ({"rule": "2se"}, "rule must be one of 1se, best"),

@@ -94,7 +94,7 @@ def fit(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -> N
 @click.argument("data")
 @click.option("--target", required=True, metavar="COLUMN", help="The column to predict.")
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), default=2, show_default=True, help="Of search.")
-@click.option("--space", type=click.Choice(["small", "paper", "full"]), default="small", show_default=True)
+@click.option("--space", type=click.Choice(["readable", "small", "paper", "full"]), default="small", show_default=True)
 @click.option("--trials", type=click.IntRange(min=1), help="The most structures to try.")
 @click.option("--rule", type=click.Choice(["1se", "best"]), default="1se", show_default=True, help="Which is chosen.")
 @click.option("--max-leaves", type=click.IntRange(min=1), help="Only structures that use at most so many leaves.")

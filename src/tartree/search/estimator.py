@@ -57,8 +57,9 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator : TartClassifier or TartRegressor, optional
         What is searched for: its parameters hold wherever the space does not replace them. By default
         ``TartClassifier()``.
-    space : {"small", "paper", "full"}, dict or list of dict, default="small"
-        Parameters of the estimator to try. "small": 32 candidates from one linear model to sixteen perceptrons.
+    space : {"readable", "small", "paper", "full"}, dict or list of dict, default="small"
+        Parameters of the estimator to try. "readable": 13 candidates that can be read as they stand, one linear model
+        and trees with constant or linear leaves. "small": these, and from one perceptron to sixteen; 32 candidates.
         "paper": the 24 structures of Tables 7 to 9, trained as there. "full": structures, branching and training,
         thousands of them, from which a sampler draws. A dict of lists: every combination. A list of dicts: those of
         each.

@@ -33,14 +33,18 @@ PAPER = [{**one, **PAPER_TRAINING} for series in PAPER_SERIES.values() for one i
 
 _BOTH = ("multi", "single")  # from one training
 _DEEP: Parameters = {"recipe": "deep", "dropout": 0.15}
-#: From one linear model or perceptron to sixteen of them; each with the recipe that suits its leaves. One wide
-#: perceptron, and four of half its width, are about as able as sixteen narrow ones, with fewer leaves.
-SMALL: list[Parameters] = [
+#: What can be read as it stands: one linear model, and trees with constant or linear leaves.
+READABLE: list[Parameters] = [
     {"depth": 0, "leaf_layers": 1},
-    {"depth": 0, "leaf_layers": [2, 4], **_DEEP},
-    {"depth": 0, "leaf_layers": 4, "hidden": 400, **_DEEP},
     {"depth": [3, 5], "leaf_layers": 0, "selection": _BOTH},
     {"depth": [1, 2, 4, 6], "leaf_layers": 1, "selection": _BOTH},
+]
+#: These, and from one perceptron to sixteen of them; each with the recipe that suits its leaves. One wide perceptron,
+#: and four of half its width, are about as able as sixteen narrow ones, with fewer leaves.
+SMALL: list[Parameters] = [
+    *READABLE,
+    {"depth": 0, "leaf_layers": [2, 4], **_DEEP},
+    {"depth": 0, "leaf_layers": 4, "hidden": 400, **_DEEP},
     {"depth": [1, 2, 4], "leaf_layers": 2, "selection": _BOTH, **_DEEP},
     {"depth": [1, 4], "leaf_layers": 4, "selection": _BOTH, **_DEEP},
     {"depth": 2, "leaf_layers": 4, "hidden": 200, "selection": _BOTH, **_DEEP},
@@ -62,7 +66,7 @@ FULL: list[Parameters] = [
     {"depth": [0, 1, 2, 3, 4, 5, 6], **_ALL},
     {"depth": [1, 2, 3], "window": [3, 4], "stride": [None, 2], **_ALL},
 ]
-SPACES = {"paper": PAPER, "small": SMALL, "full": FULL}
+SPACES = {"readable": READABLE, "small": SMALL, "paper": PAPER, "full": FULL}
 
 
 def blocks_of(space: Space) -> list[dict[str, tuple[Any, ...]]]:
