@@ -7,7 +7,7 @@ from tartree import Structure
 from tartree.nn import Classes, Tree
 from tartree.training import OwnRows, Recipe, TensorRows
 from tartree.training.epochs import make_epochs
-from tartree.training.redundancy import participation, some_rows
+from tartree.training.redundancy import participation, tables_of
 from tartree.training.rows import LazyRows
 
 
@@ -38,10 +38,40 @@ def test_nothing_to_compare():
 def test_all_kinds_of_rows():
     x, y = draw(300, 6), torch.zeros(300, dtype=torch.int64)
     rows = TensorRows(x, y)
-    assert torch.equal(some_rows(rows), x)
-    assert torch.equal(some_rows(LazyRows(lambda index: x[index], y)), x)
-    tables = OwnRows.gather(rows, [torch.arange(300), torch.arange(300)])
-    assert participation(some_rows(tables)) == pytest.approx(participation(x), rel=0.05)
+    for one in (rows, LazyRows(lambda index: x[index], y)):
+        (found,) = tables_of(one)
+        assert torch.equal(found, x)
+    first, second = tables_of(OwnRows.gather(rows, [torch.arange(300), torch.arange(100, 150)]))
+    assert torch.equal(first, x)
+    assert torch.equal(second, x[100:150])  # and not what fills it up
+    assert participation(draw(5000, 6)) == participation(draw(5000, 6)[::5])
+
+
+def test_the_noise_of_a_table_knows_of_its_own_rows_only():
+    plain, alike = draw(100, 20), draw(80, 1).expand(-1, 20) + draw(80, 20) / 1000
+    x, y = torch.cat([plain, alike]), torch.zeros(180, dtype=torch.int64)
+    recipe = Recipe(jitter=0.4, batch_size=1000)
+
+    def noise(rows, members):
+        tree = Tree.build(Structure(1), 20, Classes(2), members=members)
+        return make_epochs(tree, rows, recipe, torch.Generator()).step.noise
+
+    tables = OwnRows.gather(TensorRows(x, y), [torch.arange(100), torch.arange(100, 180)], share=2)
+    alone = [noise(TensorRows(own, y[: len(own)]), 1) for own in (plain, alike)]
+    assert alone[0] > 3 * alone[1]
+    assert noise(tables, 4).flatten().tolist() == pytest.approx(alone)
+
+
+def test_each_table_gets_its_own_noise():
+    x, y = torch.zeros(2000, 4), torch.zeros(2000, dtype=torch.int64)
+    tree = Tree.build(Structure(1), 4, Classes(2), members=2)
+    rows = OwnRows.gather(TensorRows(x, y), [torch.arange(1000), torch.arange(1000, 2000)])
+    step = make_epochs(tree, rows, Recipe(), torch.Generator()).step
+    step.noise, step.is_noisy = torch.tensor([0.5, 2.0]).view(-1, 1, 1), True
+    seen = []
+    step.learn = lambda x, batch, pace: seen.append(x)
+    step(rows.take(None), 0.1, torch.Generator().manual_seed(0))
+    assert seen[0].std(dim=(1, 2)).tolist() == pytest.approx([0.5, 2.0], rel=0.05)
 
 
 def test_alike_features_get_little_noise():

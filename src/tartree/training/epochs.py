@@ -15,7 +15,7 @@ from tartree.ops import fused
 from tartree.training.adam import paces
 from tartree.training.captured import Captured, can_capture
 from tartree.training.recipe import Recipe
-from tartree.training.redundancy import participation, some_rows
+from tartree.training.redundancy import participation, tables_of
 from tartree.training.rows import Batch, OwnRows, Rows, TensorRows
 from tartree.training.step import Step
 from tartree.training.stream import StreamRows
@@ -60,10 +60,14 @@ def make_epochs(
     return EagerEpochs(tree, rows, recipe, generator)
 
 
-def _noise(recipe: Recipe, rows: Rows) -> float:
+def _noise(recipe: Recipe, rows: Rows) -> float | Tensor:
+    """How much noise there is; with tables side by side, of each, (tables, 1, 1): none knows of the rows of others."""
     if not recipe.jitter:
         return 0.0
-    x = some_rows(rows)
+    if isinstance(rows, OwnRows):
+        levels = [recipe.noise(x.shape[1], len(x), participation(x)) for x in tables_of(rows)]
+        return torch.tensor(levels, device=rows.x.device).view(-1, 1, 1)
+    (x,) = tables_of(rows)
     return recipe.noise(x.shape[1], len(rows), participation(x))
 
 

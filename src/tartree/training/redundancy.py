@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor
 
@@ -11,25 +13,32 @@ from tartree.training.rows import OwnRows, Rows, TensorRows
 SOME_ROWS = 1024
 
 
-def some_rows(rows: Rows) -> Tensor:
-    """Encoded rows of a table, evenly taken, (rows, features)."""
-    if isinstance(rows, TensorRows | OwnRows):
-        x = rows.x.flatten(0, -2)
-        return x[:: -(-len(x) // SOME_ROWS)]
-    return rows.take(torch.arange(0, len(rows), -(-len(rows) // SOME_ROWS))).x
+def tables_of(rows: Rows) -> Iterator[Tensor]:
+    """The encoded rows of each table, (rows, features); without those that fill it up."""
+    if isinstance(rows, OwnRows):
+        for table in range(rows.x.shape[1]):
+            x = rows.x[:, table]
+            yield x if rows.weight is None else x[rows.weight[:, table] > 0]
+    else:
+        yield rows.x if isinstance(rows, TensorRows) else rows.take(torch.arange(0, len(rows), _step(len(rows)))).x
+
+
+def _step(n_rows: int) -> int:
+    return -(-n_rows // SOME_ROWS) or 1
 
 
 @torch.no_grad()
 def participation(x: Tensor) -> float:
     """``F^2 / sum of squared correlations`` of F features, (rows, features): from 1, all alike, to F, none alike.
 
-    Correlations that are there by chance, with few rows, are taken off.
+    Of many rows some are looked at, evenly taken. Correlations that are there by chance, with few rows, are taken off.
 
     >>> x = torch.randn(1000, 6, generator=torch.Generator().manual_seed(0))
     >>> round(participation(x)), round(participation(torch.cat([x, x], dim=1)))
     (6, 6)
     """
-    deviations = x.double() - x.double().mean(0)
+    x = x[:: _step(len(x))].double()
+    deviations = x - x.mean(0)
     scale = deviations.square().mean(0).sqrt()
     z = deviations[:, scale > 1e-12] / scale[scale > 1e-12]  # (rows, features that vary)
     n_rows, n_features = z.shape

@@ -26,7 +26,7 @@ class Step:
     ----------
     tree : Tree
     recipe : Recipe
-    noise : float
+    noise : float or Tensor of shape (tables, 1, 1)
         Standard deviation of the jitter.
     n_batches : int
         Steps of an epoch, over which the weight decay is shared out.
@@ -40,13 +40,14 @@ class Step:
         self,
         tree: Tree,
         recipe: Recipe,
-        noise: float,
+        noise: float | Tensor,
         n_batches: int,
         *,
         captured: bool = False,
         team: Team = ALONE,
     ) -> None:
         self.tree, self.recipe, self.noise = tree, recipe, noise
+        self.is_noisy = bool(torch.as_tensor(noise).any())
         decision: list[Tensor] = list(tree.decision.parameters())
         leaf: list[Tensor] = list(tree.leaf.parameters())
         own = {id(p) for p in (*decision, *leaf)}
@@ -66,7 +67,7 @@ class Step:
         where the batch is.
         """
         x = batch.x
-        if self.noise:
+        if self.is_noisy:
             device = x.device if generator is None else generator.device
             x = x + self.noise * torch.randn(x.shape, generator=generator, device=device).to(x)
         return self.learn(x, batch, pace)
