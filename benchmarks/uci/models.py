@@ -125,18 +125,15 @@ WIDE = _series(
     PAPER_SERIES["D 1, L 2, single"],
     [(88.9, 83.3, 75.7), (89.5, 83.3, 75.6), (90.1, 83.1, 75.4), (90.4, 83.2, 75.5)],
 )
-# The text says that leaves match those of the row above, which would be these widths.
-WIDER = _series(
-    "D 1, L 2, single",
-    [{"depth": 1, "leaf_layers": 2, "window": w, "selection": "single"} for w in (63, 255)],
-    [NOTHING, NOTHING],
-)
-
 #: The 24 structures of Tables 7 to 9; A, B and C are among them.
 STRUCTURES = [*LINEAR_MULTI, *LINEAR_SINGLE, *PERCEPTRON_2, *PERCEPTRON_4, *SHARED, *WIDE]
 ALIASES = {"A": "D6-L1-multi", "B": "D2-L4-single", "C": "D3-L2-W3S2-single"}
 MLPS = _mlps()
-ONE_LAYER = TreeModel("one-layer", "one layer, torch's start", 0, 1)
+#: Perceptrons as torch starts them, beside the paper's.
+STARTS = [
+    TreeModel("one-layer", "one layer, torch's start", 0, 1),
+    TreeModel("sixteen-layers", "sixteen layers, torch's start", 0, 16),
+]
 
 _DEFAULT = TartClassifier()
 DEFAULT = TreeModel(
@@ -167,12 +164,11 @@ def from_preset(name: str) -> TreeModel | EstimatorModel:
 
 
 OURS: list[TreeModel | EstimatorModel] = [DEFAULT, DEFAULT_A, ESTIMATOR, from_preset("tart-max")]
-TREES: dict[str, TreeModel | EstimatorModel] = {one.name: one for one in [*STRUCTURES, *WIDER, *MLPS, ONE_LAYER, *OURS]}
+TREES: dict[str, TreeModel | EstimatorModel] = {one.name: one for one in [*STRUCTURES, *MLPS, *STARTS, *OURS]}
 
 #: Names that stand for several models.
 SELECTIONS = {
     "structures": [one.name for one in STRUCTURES],
-    "mlps": [one.name for one in MLPS] + ["one-layer"],
-    "ours": ["default", "default-A", "tart-max"],
-    "wider": [one.name for one in WIDER],
+    "mlps": [one.name for one in (*MLPS, *STARTS)],
+    "ours": [one.name for one in OURS],
 }

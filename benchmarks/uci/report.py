@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,12 @@ import numpy as np
 from tartree.datasets import OFFICIAL, uci_index
 from uci import models, ranks
 from uci.baselines import BASELINES
+from uci.differences import by_chance, not_learnt, other_seeds, too_deep, without_one
 from uci.models import ALIASES, GROUPS, Means
 from uci.results import Results
 from uci.scores import Scores, mix_means
+from uci.words import KNOWN, cell, difference, label, table
 
-KNOWN = {**models.TREES, **BASELINES}
-LETTERS = {name: letter for letter, name in ALIASES.items()}
 TABLES: list[tuple[str, list[str]]] = [
     (
         "Table 6: classifiers",
@@ -29,8 +28,6 @@ TABLES: list[tuple[str, list[str]]] = [
 ]
 OURS = [one.name for one in models.OURS]
 RANKED = [*BASELINES, "mlp-4", *ALIASES.values(), *OURS]
-CLOSE = 0.7  # points
-FAR = 10  # points
 
 
 def write_report(results: Results, out: Path) -> Path:
@@ -40,9 +37,10 @@ def write_report(results: Results, out: Path) -> Path:
         _start(scores, out),
         *(_paper_table(scores, title, names) for title, names in TABLES),
         _remarks(),
-        _without_one(scores),
-        _other_seeds(scores, out),
-        _too_deep(scores),
+        without_one(scores),
+        by_chance(scores),
+        other_seeds(scores, out),
+        too_deep(scores),
         _others(scores),
         _our_table(scores),
         *(_ranks(scores, group, out) for group in ("all", "small")),
@@ -92,8 +90,8 @@ def _paper_table(scores: Scores, title: str, names: list[str]) -> str:
     head = ["model"]
     for group in GROUPS:
         head += [f"{group}: published", "ours", "difference"]
-    rows = [[_label(name, whole=True), *_compared(scores, name, KNOWN[name].published)] for name in names]
-    return f"## {title}\n\n{_table(head, rows)}"
+    rows = [[label(name, whole=True), *_compared(scores, name, KNOWN[name].published)] for name in names]
+    return f"## {title}\n\n{table(head, rows)}"
 
 
 def _compared(scores: Scores, name: str, expected: Means) -> list[str]:
@@ -101,24 +99,12 @@ def _compared(scores: Scores, name: str, expected: Means) -> list[str]:
     cells = []
     for group, value in zip(GROUPS, expected, strict=True):
         mean = scores.mean(name, group)
-        cells += ["-" if value is None else f"{value:.1f}", _cell(scores, name, group)]
+        cells += ["-" if value is None else f"{value:.1f}", cell(scores, name, group)]
         if value is None or mean is None:
             cells.append("-")
         else:
-            cells.append(_difference(mean.value - value))
+            cells.append(difference(mean.value - value))
     return cells
-
-
-def _difference(points: float) -> str:
-    return f"**{points:+.2f}**" if abs(points) > CLOSE else f"{round(points, 1) + 0.0:+.1f}"
-
-
-def _cell(scores: Scores, name: str, group: str) -> str:
-    mean = scores.mean(name, group)
-    if mean is not None:
-        return f"{mean.value:.1f} ± {mean.deviation:.1f}"
-    done = len(scores.group(group)) - len(scores.missing(name, group))
-    return f"- ({done} of {len(scores.group(group))} sets)" if done else "-"
 
 
 def _remarks() -> str:
@@ -130,83 +116,41 @@ so that its agreement there is no evidence. All models of other libraries have t
 parameters, but for the number of trees or rounds, and 1,000 iterations for logistic regression."""
 
 
-def _without_one(scores: Scores) -> str:
-    """What the one large set that we lack would have to give, where the large group differs."""
-    n_sets, rows = len(scores.group("large")), []
-    for name, model in KNOWN.items():
-        mean, published = scores.mean(name, "large"), model.published[0]
-        if mean is not None and published is not None and abs(mean.value - published) > CLOSE:
-            implied = (n_sets + 1) * published - n_sets * mean.value
-            rows.append([_label(name), _difference(mean.value - published), f"{implied:.1f}"])
-    if not rows:
-        return ""
-    return f"""Where the large group differs by more than 0.7 points, this is the accuracy on MiniBooNE, a set of two
-classes, that would make both means agree.
-
-{_table(["model", "difference", "MiniBooNE"], rows)}"""
-
-
-def _other_seeds(scores: Scores, out: Path) -> str:
-    """What other seeds give, where a group differs: how much of a difference is chance."""
-    others = [Scores.read(Results(path)) for path in sorted(out.glob("seed-*.jsonl"))]
-    rows = []
-    for name, model in KNOWN.items():
-        for group, published in zip(GROUPS, model.published, strict=True):
-            means = [mean.value for one in (scores, *others) if (mean := one.mean(name, group)) is not None]
-            if published is None or len(means) < 2 or abs(means[0] - published) <= CLOSE:
-                continue
-            said = ", ".join(f"{value:.1f}" for value in means)
-            rows.append(
-                [_label(name, whole=True), group, f"{published:.1f}", said, f"{np.mean(means) - published:+.2f}"]
-            )
-    if not rows:
-        return ""
-    return f"""The same with other seeds, for weights, dropout and the order of rows.
-
-{_table(["model", "group", "published", "ours, seed by seed", "difference of their mean"], rows)}"""
-
-
-def _too_deep(scores: Scores) -> str:
-    """Where sixteen layers fall far behind eight: they have not been learnt there."""
-    rows = []
-    for group in GROUPS:
-        sets = scores.group(group)
-        if not scores.has("mlp-16", group) or not scores.has("mlp-8", group):
-            continue
-        below = scores.by_set("mlp-8", sets) - scores.by_set("mlp-16", sets)
-        far = [f"{name} {points:.0f}" for name, points in zip(sets, below, strict=True) if points > FAR]
-        cost = below[below > FAR].sum() / len(sets)
-        rows.append([group, f"{below.mean():.1f}", f"{cost:.1f}", ", ".join(far) or "none"])
-    if not rows:
-        return ""
-    return f"""MLP-16 has sixteen plain layers without normalisation or shortcuts, and on some sets it is hardly learnt:
-how far it comes depends on how weights are drawn, which the paper does not say (here: He's normal distribution). Its
-means follow from few sets.
-
-{_table(["group", "points below MLP-8", "of these from", f"sets more than {FAR} points below MLP-8"], rows)}"""
-
-
 def _others(scores: Scores) -> str:
     head = ["model"]
     for group in GROUPS:
         head += [f"{group}: reference", "here", "difference"]
     rows = [[one.label, *_compared(scores, name, one.reference)] for name, one in BASELINES.items()]
     said = "The reference values were measured before on the same splits."
-    wider = [[_label(one.name), *(_cell(scores, one.name, group) for group in GROUPS)] for one in models.WIDER]
-    more = "The widths that the text of the paper may have meant in the last row of Table 9 (15 is above):"
-    tables = f"## Other libraries\n\n{said}\n\n{_table(head, rows)}"
-    return f"{tables}\n\n{more}\n\n{_table(['model', *GROUPS], wider)}"
+    return f"## Other libraries\n\n{said}\n\n{table(head, rows)}{not_learnt(scores)}"
 
 
 def _our_table(scores: Scores) -> str:
     names = [ALIASES["A"], *OURS, "one-layer"]
-    rows = [[_label(name), *(_cell(scores, name, group) for group in GROUPS)] for name in names]
+    rows = [[label(name), *(cell(scores, name, group) for group in GROUPS)] for name in names]
+    against = []
+    for name in OURS:
+        points = [_against(scores, name, ALIASES["A"], group) for group in GROUPS]
+        if any(one != "-" for one in points):
+            against.append(f"- {label(name)}: {' / '.join(points)}")
+    compared = "\n".join(against)
     return f"""## The recipes of this library
 
-{_table(["model", *GROUPS], rows)}
+{table(["model", *GROUPS], rows)}
 
-One set of parameters for all sets; nothing is chosen on test rows. `TartClassifier` is the estimator with its own
-encoder, fitted run by run; the others are trained with all runs together, on the features as they come."""
+Points above the paper's TART-A as it was trained here, {" / ".join(GROUPS)}:
+
+{compared}
+
+One set of parameters for all sets. No run has chosen anything by its own test rows. The four splits of most sets
+overlap, though: the members of `tart-max` were compared on training rows, which are test rows of other runs.
+`TartClassifier` is the estimator with its own encoder, fitted run by run; the others are trained with all runs
+together, on the features as they come."""
+
+
+def _against(scores: Scores, name: str, other: str, group: str) -> str:
+    mine, theirs = scores.mean(name, group), scores.mean(other, group)
+    return "-" if mine is None or theirs is None else f"{mine.value - theirs.value:+.2f}"
 
 
 def _ranks(scores: Scores, group: str, out: Path) -> str:
@@ -217,8 +161,8 @@ def _ranks(scores: Scores, group: str, out: Path) -> str:
         return f"{title}\n\nFewer than three models have been run on {where}."
     found = ranks.rank(names, np.array([scores.by_set(name, scores.group(group)) for name in names]))
     picture = out / f"ranks-{group}.png"
-    ranks.draw(found, [_label(name) for name in found.models], picture)
-    left_out = [_label(name) for name in RANKED if name not in names]
+    ranks.draw(found, [label(name) for name in found.models], picture)
+    left_out = [label(name) for name in RANKED if name not in names]
     note = f" Not run on all of them, and left out: {'; '.join(left_out)}." if left_out else ""
     p_value = "below 1e-4" if found.p_value < 1e-4 else f"{found.p_value:.4f}"
     return f"""{title}
@@ -235,13 +179,13 @@ def _wins(scores: Scores) -> str:
     for other in BASELINES:
         cells = [_win(scores, name, other) for name in ours]
         if any(cell != "-" for cell in cells):
-            rows.append([_label(other), *cells])
+            rows.append([label(other), *cells])
     if not rows:
         return ""
-    head = ["against", *(_label(name) for name in ours)]
+    head = ["against", *(label(name) for name in ours)]
     said = """Sets won, tied and lost by mean accuracy over the runs; a tie is equal to a hundredth of a point. Counted
 are the sets on which both were run; their number is in brackets."""
-    return f"## Win, tie, loss\n\n{said}\n\n{_table(head, rows)}"
+    return f"## Win, tie, loss\n\n{said}\n\n{table(head, rows)}"
 
 
 def _win(scores: Scores, name: str, other: str) -> str:
@@ -268,7 +212,7 @@ def _short(scores: Scores) -> str:
         worst = [i for i in np.argsort(difference, kind="stable")[:8] if difference[i] < 0]
         most = ", ".join(f"{sets[i]} ({difference[i]:+.1f})" for i in worst)
         gap = own.value - others[best].value
-        parts.append(f"- {group}: {gap:+.2f} points against {_label(best)}, the best of them. Largest losses: {most}.")
+        parts.append(f"- {group}: {gap:+.2f} points against {label(best)}, the best of them. Largest losses: {most}.")
     return "## tart-max against the best of other libraries\n\n" + "\n".join(parts) if parts else ""
 
 
@@ -287,7 +231,7 @@ Kinds of members, compared by `python benchmarks/tart_max.py` on held-out quarte
 in percent, and the number of sets. Two members of a kind in each run, or two of each of two kinds. `tart-max` has four
 members that see features as they are, and four that see them in 8 pieces too.
 
-{_table(["members", *GROUPS], rows)}"""
+{table(["members", *GROUPS], rows)}"""
 
 
 def _time(scores: Scores) -> str:
@@ -298,8 +242,8 @@ def _time(scores: Scores) -> str:
         shared = sorted({line["training"] for line in lines} - {name})
         spent = [scores.seconds([name], group) for group in (*GROUPS, "all")]
         seconds = [f"{one:.1f}" if one else "-" for one in spent]
-        with_others = f", with {', '.join(_label(one) for one in shared)}" if shared else ""
-        rows.append([_label(name), *seconds, ", ".join(devices) + with_others])
+        with_others = f", with {', '.join(label(one) for one in shared)}" if shared else ""
+        rows.append([label(name), *seconds, ", ".join(devices) + with_others])
     if not rows:
         return ""
     structures = [one.name for one in models.STRUCTURES]
@@ -311,7 +255,7 @@ Seconds of four runs on the sets of a group, training and scoring. Where several
 add up to more than the time that passed. All 24 structures of Tables 7 to 9: {total:.0f} s; everything:
 {everything:.0f} s.
 
-{_table(["model", *GROUPS, "all", "where"], rows)}
+{table(["model", *GROUPS, "all", "where"], rows)}
 
 Precision of products on a GPU: {_precisions(scores)}.
 
@@ -326,9 +270,14 @@ def _precisions(scores: Scores) -> str:
             found.setdefault(line["precision"], {}).setdefault(line["group"], set()).add(line["model"])
     parts = []
     for precision, groups in sorted(found.items(), reverse=True):
-        own = ", ".join(f"{len(groups[group])} models on {group} sets" for group in GROUPS if group in groups)
+        own = ", ".join(f"{_counted(groups[group])} on {group} sets" for group in GROUPS if group in groups)
         parts.append(f"{precision} for {own}")
     return "; ".join(parts) or "none was used"
+
+
+def _counted(names: set[str]) -> str:
+    """Few models by name, many by number."""
+    return ", ".join(sorted(map(label, names))) if len(names) <= 3 else f"{len(names)} models"
 
 
 def _commands(out: Path) -> str:
@@ -341,7 +290,7 @@ def _commands(out: Path) -> str:
         cells = [line["sets"], line["trainings"], f"{line['seconds']:.1f}", line["processes"], line["precision"]]
         rows.append([" ".join(line["models"]), *map(str, cells), line["machine"]["device"]])
     head = ["models", "sets", "trainings", "seconds", "processes", "precision", "where"]
-    return f"## Time of whole commands\n\nFrom the start of the program to its end.\n\n{_table(head, rows)}"
+    return f"## Time of whole commands\n\nFrom the start of the program to its end.\n\n{table(head, rows)}"
 
 
 def _machine(record: dict[str, str]) -> str:
@@ -358,22 +307,9 @@ def _odd(scores: Scores) -> str:
 Features were standardised over the whole file before it was split, test rows included. All models take them as they
 are, but for `TartClassifier`, which scales them again by its training rows.
 
-{_table(["set", "note"], rows)}{unread}"""
+{table(["set", "note"], rows)}{unread}"""
 
 
 def _failed(scores: Scores) -> str:
-    found = [[_label(line["model"]), line["set"], line["failure"].replace("|", "/")] for line in scores.failures()]
-    return f"## Failures\n\n{_table(['model', 'set', 'message'], found)}" if found else ""
-
-
-def _label(name: str, whole: bool = False) -> str:
-    """What a reader calls a model; `whole` says what a letter stands for."""
-    label = KNOWN[name].label if name in KNOWN else name
-    if name not in LETTERS:
-        return label
-    return f"TART-{LETTERS[name]} ({label})" if whole else f"TART-{LETTERS[name]}"
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    found = [[label(line["model"]), line["set"], line["failure"].replace("|", "/")] for line in scores.failures()]
+    return f"## Failures\n\n{table(['model', 'set', 'message'], found)}" if found else ""

@@ -51,7 +51,7 @@ class Job:
 
 
 def pick_models(names: Iterable[str]) -> list[Model]:
-    """Models by name; `structures`, `mlps`, `ours`, `wider` and `baselines` stand for several."""
+    """Models by name; `structures`, `mlps`, `ours` and `baselines` stand for several."""
     found: dict[str, Model] = {}
     known = {**TREES, **BASELINES}
     groups = {**SELECTIONS, "baselines": list(BASELINES)}
