@@ -34,7 +34,7 @@ class TimeIsUp(Exception):
 
 def measure(arguments: argparse.Namespace, before: dict[str, Any], versions: str) -> dict[str, Any]:
     """Do what is left of the groups, then the entry of zoo.json: what it held `before`, and all lines of the file."""
-    results = Results(arguments.out.with_name(arguments.out.name + "-warm.jsonl"))
+    results = Results(arguments.out.with_name(arguments.out.name + "-warm.jsonl"), numbers="warm")
     index = uci_index().sets
     jobs = _left(results, {name: one for name, one in index.items() if one.group in arguments.groups}, arguments)
     start, done = time.perf_counter(), 0

@@ -14,26 +14,42 @@ Line = dict[str, Any]
 
 
 class Results:
-    """A file with one line for each model and set."""
+    """A file with one line for each model and set; a line without a failure has `numbers`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, numbers: str = "accuracy") -> None:
         self.path = path
+        self.numbers = numbers
 
-    def read(self) -> dict[tuple[str, str], Line]:
-        """The last line of each pair; a number counts more than a failure. A line that was cut is passed over."""
+    def read(self, epochs: int | None = None) -> dict[tuple[str, str], Line]:
+        """The last line of each pair; a number counts more than a failure. A line that was cut is passed over.
+
+        Only trainings of so many `epochs` count, or where that is None, those with the recipe's own number: a trial
+        says nothing about a real run, nor takes its place.
+        """
         found: dict[tuple[str, str], Line] = {}
         if not self.path.exists():
             return found
-        for text in self.path.read_text(encoding="utf-8").splitlines():
-            try:
-                line = json.loads(text)
-                pair = line["model"], line["set"]
-            except (ValueError, KeyError, TypeError):
+        for text in self.path.read_bytes().split(b"\n"):
+            line = self._whole(text)
+            if line is None or line.get("epochs") != epochs:
                 continue
-            if line.get("failure") and pair in found and not found[pair].get("failure"):
+            pair = line["model"], line["set"]
+            if line["failure"] and pair in found and not found[pair]["failure"]:
                 continue
             found[pair] = line
         return found
+
+    def _whole(self, text: bytes) -> Line | None:
+        """A line as it was written, or None for what a crash has left of one."""
+        try:
+            line = json.loads(text.decode())
+        except ValueError:  # not JSON, or not even text
+            return None
+        if not isinstance(line, dict) or not all(isinstance(line.get(name), str) for name in ("model", "set")):
+            return None
+        if "failure" not in line or (not line["failure"] and line.get(self.numbers) in (None, [], {})):
+            return None
+        return line
 
     def append(self, lines: list[Line]) -> None:
         """Write lines in one go, so that several processes can share the file."""

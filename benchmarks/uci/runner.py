@@ -66,7 +66,7 @@ def pick_models(names: Iterable[str]) -> list[Model]:
 
 def plan(models: list[Model], sets: list[str], results: Results, settings: Settings) -> list[Job]:
     """What is left to do: groups of sets stay in order, and within a set models with one training go together."""
-    there = results.read()
+    there = results.read(settings.epochs)
     by_training: dict[Any, list[Model]] = {}
     for model in models:
         by_training.setdefault(model.training if isinstance(model, TreeModel) else model.name, []).append(model)

@@ -1,5 +1,6 @@
 """The study on UCI sets: members are runs, results resume, and the page says what is missing."""
 
+import json
 import os
 import sys
 from dataclasses import replace
@@ -161,7 +162,7 @@ def test_a_run_resumes_and_records_failures(cache, monkeypatch, capsys):
     assert command.main([*arguments, "DT"]) == 0
     text = capsys.readouterr().out
     assert "2 trainings to do" in text
-    found = Results(out / "results.jsonl").read()
+    found = Results(out / "results.jsonl").read(epochs=2)
     assert set(found) == {(m, s) for m in ("D2-L1-multi", "D2-L1-single", "DT") for s in ("iris", "wine")}
     for line in found.values():
         assert line["failure"] is None
@@ -241,16 +242,15 @@ def test_the_page_has_means_of_whole_groups_only(cache):
     assert table[1] == "iris,small,40,3,2,65.00,,60.00,50.00,60.00"
 
 
-def test_other_seeds_and_times_of_commands(cache):
+def test_other_seeds_and_times_of_commands(cache, monkeypatch):
     out = cache / "out"
     Results(out / "results.jsonl").append(
         accuracies("D6-L1-multi", iris=[0.5] * 4, wine=[0.9] * 4, **{"monks-1": [1.0] * 4})
     )
-    arguments = ["--models", "A", "--epochs", "1", "--out", str(out)]
+    short = replace(models.TREES["D6-L1-multi"], recipe=replace(RECIPES["paper"], epochs=1))
+    monkeypatch.setitem(models.TREES, "D6-L1-multi", short)
     for seed in ("1", "2"):
-        assert command.main([*arguments, "--seed", seed]) == 0
-        path = out / f"seed-{seed}.jsonl"
-        path.write_text(path.read_text().replace('"epochs": 1', '"epochs": null'))  # as if trained to the end
+        assert command.main(["--models", "A", "--out", str(out), "--seed", seed]) == 0
     one, two = (Results(out / f"seed-{seed}.jsonl").read() for seed in "12")
     assert any(one[pair]["accuracy"] != two[pair]["accuracy"] for pair in one)
     assert {line["seed"] for line in two.values()} == {2}
@@ -259,6 +259,136 @@ def test_other_seeds_and_times_of_commands(cache):
     means = [100 * np.mean([line["accuracy"] for line in found.values()]) for found in (one, two)]
     assert f"| TART-A (linear leaves, multi, D 6) | small | 77.0 | 80.0, {means[0]:.1f}, {means[1]:.1f} |" in page
     assert page.count("| A | 3 | 3 |") == 2  # commands, with sets and trainings
+
+
+def told(capsys, *arguments):
+    """What a command that goes well prints."""
+    assert command.main(list(map(str, arguments))) == 0
+    return capsys.readouterr().out
+
+
+def test_a_trial_is_no_real_run(cache, capsys):
+    out = cache / "out"
+    arguments = ["--sets", "iris", "--models", "DT", "--out", out]
+    assert "1 trainings to do" in told(capsys, *arguments, "--epochs", 1)
+    assert "0 trainings to do" in told(capsys, *arguments, "--epochs", 1)
+    assert "1 trainings to do" in told(capsys, *arguments, "--epochs", 2)
+    assert not (out / "times.jsonl").exists()
+    assert "1 trainings to do" in told(capsys, *arguments)
+    assert "1 trainings to do" in told(capsys, *arguments, "--epochs", 3)  # comes after the real run in the file
+    assert "0 trainings to do" in told(capsys, *arguments)
+    assert [line["epochs"] for line in Results(out / "results.jsonl").read().values()] == [None]
+    assert len((out / "times.jsonl").read_text().splitlines()) == 1
+
+
+def test_times_of_whole_commands_only(cache, capsys, monkeypatch):
+    out = cache / "out"
+    times = out / "times.jsonl"
+    with monkeypatch.context() as broken:
+        broken.setattr(runner, "load_set", lambda name: 1 / 0)
+        assert "FAILED" in told(capsys, "--models", "DT", "--sets", "iris", "--out", out)
+    assert not times.exists()
+    told(capsys, "--models", "DT", "--limit-seconds", "-1", "--out", out)
+    assert not times.exists()
+    told(capsys, "--models", "DT", "--groups", "small", "medium", "--retry", "--out", out)
+    told(capsys, "--models", "LR", "--out", out)
+    some, whole = map(json.loads, times.read_text().splitlines())
+    assert (some["groups"], some["sets"], some["trainings"]) == (["small", "medium"], 3, 3)
+    assert "groups" not in whole
+    assert whole["machine"]["device"] == "CPU"
+
+
+def test_all_recorded_lines_count_as_done():
+    folder = Path(__file__).parents[2] / "docs" / "benchmarks" / "uci"
+    for seed, name in enumerate(["results.jsonl", "seed-1.jsonl"]):
+        results = Results(folder / name)
+        texts = (folder / name).read_text(encoding="utf-8").splitlines()
+        pairs = {(line["model"], line["set"]) for line in map(json.loads, texts)}
+        assert set(results.read()) == pairs
+        for model in {model for model, _ in pairs} & (models.TREES.keys() | BASELINES.keys()):
+            own = [one for known, one in pairs if known == model]
+            assert runner.plan(runner.pick_models([model]), own, results, runner.Settings(seed=seed)) == []
+
+
+DAMAGED = [
+    b'{"model": "DT", "set": "iris"}\n',
+    b'{"model": "DT", "set": "iris", "failure": null}\n',
+    b'{"model": "DT", "set": "iris", "failure": null, "accuracy": null}\n',
+    b'{"model": "DT", "set": "iris", "accuracy": [1.0, 1.0, 1.0, 1.0]}\n',
+    b'{"model": ["DT"], "set": "iris", "failure": null, "accuracy": [1.0]}\n',
+    b"[1]\nnull\n3\n",
+    b'{"model": "DT", "set": "iris", "fail\xff\xfe\x00',
+]
+
+
+@pytest.mark.parametrize("end", DAMAGED)
+def test_a_damaged_line_is_none(cache, capsys, end):
+    out = cache / "out"
+    results = Results(out / "results.jsonl")
+    results.append(accuracies("DT", wine=[1.0] * 4))
+    results.path.write_bytes(results.path.read_bytes() + end)
+    assert set(results.read()) == {("DT", "wine")}
+    told(capsys, "--report", "--out", out)
+    assert "1 trainings to do" in told(capsys, "--models", "DT", "--sets", "iris", "wine", "--out", out)
+    assert set(results.read()) == {("DT", "wine"), ("DT", "iris")}
+
+
+WRONG = [
+    (["--epochs", "0"], "--epochs: must be a whole number of at least 1, however: 0"),
+    (["--threads", "0"], "--threads: must be a whole number of at least 1, however: 0"),
+    (["--processes", "0"], "--processes: must be a whole number of at least 1, however: 0"),
+    (["--processes", "-1"], "--processes: must be a whole number of at least 1, however: -1"),
+    (["--processes", "two"], "--processes: must be a whole number of at least 1, however: two"),
+    (["--seed", "-1"], "--seed: must be a whole number of at least 0, however: -1"),
+    (["--device", "banana"], "--device: must be cpu, cuda, or cuda:N for the GPU of number N, however: 'banana'"),
+    (["--device", "meta"], "--device: must be cpu, cuda, or cuda:N for the GPU of number N, however: 'meta'"),
+    (["--device", "cuda"], "--device: torch finds no GPU here, however: 'cuda'; use --device cpu"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG)
+def test_wrong_options_are_said_at_the_start(cache, capsys, monkeypatch, arguments, message):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit) as caught:
+        command.main(["--models", "DT", "--out", str(cache / "out"), *arguments])
+    assert caught.value.code == 2
+    assert message in capsys.readouterr().err
+    assert not (cache / "out").exists()
+
+
+def test_gpus_that_are_there(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [command.device_problem(name) for name in ("cpu", "cuda", "cuda:1")] == [None] * 3
+    assert "must be below cuda:2, the number of GPUs, however: 'cuda:2'" in command.device_problem("cuda:2")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert command.device_problem("cuda", on_cluster=True) is None  # its nodes have them
+
+
+def test_sets_of_other_groups_are_said(cache, capsys):
+    assert command.main(["--models", "DT", "--sets", "iris", "--groups", "large", "--out", str(cache / "out")]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "not in the groups large, and left out: iris is small; leave out --groups to have all",
+        "there is nothing to do: none of the sets asked for is in the groups large",
+    ]
+    assert command.main(["--models", "DT", "--groups", "large", "--out", str(cache / "out")]) == 2
+    assert "none of the sets that are there is in the groups large" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--report"], ["--models", "DT"]])
+def test_no_sets_and_no_place_are_one_line(cache, capsys, monkeypatch, arguments):
+    (cache / "file").write_text("")
+    assert command.main([*arguments, "--out", str(cache / "file" / "out")]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("cannot read or write ")
+    assert error.endswith("; choose another folder with --out\n")
+    assert error.count("\n") == 1
+    monkeypatch.setenv("TARTREE_DATA", str(cache / "nothing"))
+    forget()
+    assert command.main([*arguments, "--out", str(cache / "out")]) == 2
+    assert capsys.readouterr().err == (
+        f"there are no UCI sets in {cache / 'nothing'} yet; fetch them with: tartree data uci\n"
+    )
 
 
 def test_the_page_on_choosing_a_tree(cache, monkeypatch):
@@ -301,7 +431,7 @@ def test_processes_share_the_work(cache, capsys):
     arguments = ["--models", "DT", "D2-L1-single", "--epochs", "2", "--out", str(cache / "out"), "--processes", "2"]
     assert command.main(arguments) == 0
     assert "[6/6]" in capsys.readouterr().out
-    assert len(Results(cache / "out" / "results.jsonl").read()) == 6
+    assert len(Results(cache / "out" / "results.jsonl").read(epochs=2)) == 6
 
 
 def test_the_death_of_a_process_is_heard():
