@@ -3,23 +3,26 @@
 import json
 import os
 import sys
+import types
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
-from tartree.datasets import fetch_uci
+from tartree.datasets import UciSummary, fetch_uci
 from tartree.training import RECIPES, OwnRows, TensorRows, train
 from tests.datasets.conftest import describe, lines, make_tar, table, two_files
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from uci import command, models, ranks, runner, sets, trees
-from uci.baselines import BASELINES
+from uci import command, models, ranks, report, runner, sets, trees
+from uci.baselines import BASELINES, Baseline
 from uci.processes import call_in_processes
 from uci.results import Results, machine
+from uci.scores import Scores
 
 
 def blobs(name, n_rows, seed):
@@ -126,6 +129,119 @@ def test_perceptrons_start_as_he_says(cache):
     weight = tree.leaf.mlp.weights[1]
     assert weight.std().item() == pytest.approx((2 / 100) ** 0.5, rel=0.02)
     assert all((bias == 0).all() for bias in tree.leaf.mlp.biases)
+
+
+class Recorder:
+    """A classifier that says one code whatever it is shown, and notes what that was."""
+
+    def __init__(self, code):
+        self.code, self.history_ = code, types.SimpleNamespace(interrupted=False)
+        self.fitted = self.tested = self.epochs = None
+
+    def set_params(self, epochs):
+        self.epochs = epochs
+
+    def fit(self, X, y):
+        self.fitted = X[:, 0].astype(int).tolist(), y.tolist()
+
+    def predict(self, X):
+        self.tested = X[:, 0].astype(int).tolist()
+        return np.full((len(X), 1), float(self.code))  # as some packages do
+
+
+def recording(kind, code):
+    """A model of a kind that makes recorders, and the list of what it made: seed, other arguments, recorder."""
+    made = []
+
+    def make(seed, *others):
+        made.append((seed, others, Recorder(code)))
+        return made[-1][2]
+
+    if kind == "baseline":
+        return Baseline("fake", "fake", make), made
+    own = type("Own", (models.EstimatorModel,), {"make": lambda self, *given: make(*given)})
+    return own("fake", "fake", ()), made
+
+
+@pytest.mark.parametrize(("kind", "others"), [("baseline", (2,)), ("estimator", ("cpu", "tf32"))])
+def test_others_learn_from_training_rows_and_are_scored_on_test_rows(kind, others):
+    y = torch.tensor([0, 2, 3, 1, 2, 3, 0, 2, 2, 3])
+    train = [torch.tensor(rows) for rows in ([0, 1, 2, 4], [9, 5, 1], [6, 0, 2, 7])]  # never class 1; [1] without 0
+    test = [torch.tensor(rows) for rows in ([3, 8, 7, 5], [0, 2], [8, 4, 9])]
+    x = torch.arange(10.0).unsqueeze(1)  # a row's feature is its number
+    data = sets.StudySet("made-up", "small", x, y, tuple(train), tuple(test), 4, False)
+    model, made = recording(kind, code=1)
+    settings = runner.Settings(precision="tf32", threads=2, seed=5)
+    found = runner._scores(runner.Job((model,), "made-up"), data, settings, torch.device("cpu"))
+    assert [seed for seed, _, _ in made] == [15, 16, 17]  # three runs of seed 5
+    assert [given for _, given, _ in made] == [others] * 3
+    codes = [[0, 1, 2, 1], [1, 1, 0], [0, 0, 2, 1]]  # without the gaps
+    assert [one.fitted for _, _, one in made] == [(rows.tolist(), own) for rows, own in zip(train, codes, strict=True)]
+    assert [one.tested for _, _, one in made] == [rows.tolist() for rows in test]
+    # Code 1 is class 2 in the first and last run, class 3 in the other.
+    assert found == {"fake": pytest.approx([2 / 4, 1 / 2, 2 / 3])}
+    assert {one.epochs for _, _, one in made} == {None}
+
+
+def test_the_refit_sees_all_training_rows(cache, small, monkeypatch):
+    data, steps = sets.load_set("wine"), []
+
+    def learn(tree, model, data, recipe, rows, **options):
+        steps.append((rows, options))
+        return types.SimpleNamespace(best_epoch=np.arange(4))
+
+    monkeypatch.setattr(trees, "learn", learn)
+    monkeypatch.setattr(trees, "draw", lambda tree, model, seed: steps.append(seed))
+    trees.fit(None, replace(small, early_stopping="refit"), data, RECIPES["default"], seed=3)
+    (kept, first), drawn, (again, second) = steps
+    assert drawn == 3  # new weights before the refit
+    for run in range(4):
+        own, held = trees._hold_out(data, run, RECIPES["default"])
+        assert torch.equal(kept[run], own)
+        assert torch.equal(first["validation"].x[:, run], data.x[held])
+        assert torch.equal(again[run], data.train[run])
+        assert len(own) < len(data.train[run])
+    assert second == {"keep_epoch": pytest.approx(np.arange(4)), "seed": 3}
+    steps.clear()
+    for stopping, there in ((True, kept), (False, data.train)):
+        trees.fit(None, replace(small, early_stopping=stopping), data, RECIPES["default"])
+        rows, _ = steps.pop()
+        assert all(map(torch.equal, rows, there))
+        assert not steps
+
+
+def test_published_numbers():
+    """Large, medium, small, as the paper has them."""
+    published = {
+        "A": (88.2, 82.6, 77.0),
+        "B": (92.1, 82.7, 76.0),
+        "C": (89.6, 83.1, 76.3),
+        "mlp-1": (78.7, 78.9, 73.4),
+        "mlp-16": (85.3, 78.3, 75.1),
+        "D8-L1-multi": (89.1, 82.9, 76.5),
+        "D2-L1-single": (84.4, 81.1, 74.7),
+        "D4-L2-single": (89.0, 82.6, 76.1),
+        "D8-L4-single": (91.9, 82.0, 75.4),
+        "D7-L2-W3S2-single": (91.2, 82.8, 75.8),
+        "D1-L2-W31-single": (90.4, 83.2, 75.5),
+        "DT": (88.3, 76.3, 71.9),
+        "LR": (79.1, 80.8, 75.8),
+        "SVM-linear": (77.7, 79.0, 74.9),
+        "SVM-RBF": (87.6, 81.1, 77.0),
+    }
+    assert models.GROUPS == ("large", "medium", "small")
+    assert {name: runner.pick_models([name])[0].published for name in published} == published
+
+
+def test_what_the_missing_set_would_have_to_give():
+    summary = UciSummary(20_000, 3, 2, False, (), "", 0)
+    lines = accuracies("D6-L1-multi", one=[0.90] * 4, two=[0.84] * 4)
+    lines += accuracies("D2-L4-single", one=[0.92] * 4, two=[0.92] * 4)  # 0.1 points away: not of interest
+    scores = Scores({(line["model"], line["set"]): line for line in lines}, {"one": summary, "two": summary})
+    text = report._without_one(scores)
+    implied = 3 * 88.2 - 90 - 84  # so that the mean of three is what was published
+    assert f"| {implied:.1f} |" in next(line for line in text.splitlines() if line.startswith("| TART-A"))
+    assert "TART-B" not in text
 
 
 def test_the_paper_has_24_structures_of_19_trainings():
@@ -305,9 +421,12 @@ def test_all_recorded_lines_count_as_done():
         texts = (folder / name).read_text(encoding="utf-8").splitlines()
         pairs = {(line["model"], line["set"]) for line in map(json.loads, texts)}
         assert set(results.read()) == pairs
-        for model in {model for model, _ in pairs} & (models.TREES.keys() | BASELINES.keys()):
-            own = [one for known, one in pairs if known == model]
-            assert runner.plan(runner.pick_models([model]), own, results, runner.Settings(seed=seed)) == []
+        known = [
+            model for model in dict.fromkeys(model for model, _ in pairs) if model in {**models.TREES, **BASELINES}
+        ]
+        names = list(dict.fromkeys(one for _, one in pairs))
+        left = runner.plan(runner.pick_models(known), names, results, runner.Settings(seed=seed))
+        assert not pairs & {(model.name, job.set) for job in left for model in job.models}
 
 
 DAMAGED = [
@@ -415,6 +534,15 @@ def test_the_page_on_choosing_a_tree(cache, monkeypatch):
     assert "old" not in text
     assert text.startswith("before\n")
     assert text.endswith("after\n")
+
+
+def test_critical_differences():
+    """Two models: that of a normal distribution. More: the quantiles of Demsar's Table 5."""
+    assert ranks.critical_difference(2, 30) == pytest.approx(stats.norm.ppf(0.975) * (2 * 3 / (6 * 30)) ** 0.5)
+    for n_models, n_sets, quantile in ((4, 24, 2.569), (10, 120, 3.164)):
+        expected = quantile * (n_models * (n_models + 1) / (6 * n_sets)) ** 0.5
+        assert ranks.critical_difference(n_models, n_sets) == pytest.approx(expected, abs=5e-4)
+    assert ranks.critical_difference(4, 24) == pytest.approx(0.957, abs=1e-3)
 
 
 def test_ranks_differ_where_they_should():
