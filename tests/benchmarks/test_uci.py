@@ -436,6 +436,7 @@ DAMAGED = [
     b'{"model": "DT", "set": "iris", "accuracy": [1.0, 1.0, 1.0, 1.0]}\n',
     b'{"model": ["DT"], "set": "iris", "failure": null, "accuracy": [1.0]}\n',
     b"[1]\nnull\n3\n",
+    b'{"model": "DT", "set": "iris", "failure": "\xff"}\n',
     b'{"model": "DT", "set": "iris", "fail\xff\xfe\x00',
 ]
 

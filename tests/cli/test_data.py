@@ -62,6 +62,28 @@ def test_broken_and_other_sets(tmp_path):
         assert piece in text
 
 
+def test_fewer_sets_in_place_of_more(tmp_path, archive):  # noqa: F811
+    fewer = make_tar(tmp_path / "fewer.tar", {**one_file("wine"), **one_file("zoo")}, mode="w")
+    assert "replaced" not in succeed("data", "uci", "--from", archive, "--folder", tmp_path).stdout
+    text = succeed("data", "uci", "--from", fewer, "--folder", tmp_path).stdout
+    assert "there     2 sets: 0 large" in text
+    assert "replaced  3 sets from data.tar.gz; no longer there: iris, monks-1" in text
+    assert "replaced" not in succeed("data", "uci", "--list", "--folder", tmp_path).stdout
+    found = json.loads(succeed("data", "uci", "--from", archive, "--folder", tmp_path, "--json").stdout)
+    assert found["replaced"] == {"source": "fewer.tar", "sets": 2, "gone": ["zoo"]}
+
+
+def test_a_damaged_cache(tmp_path, archive, server):  # noqa: F811
+    succeed("data", "uci", "--from", archive, "--folder", tmp_path)
+    (tmp_path / "uci" / "index.json").write_text("{")
+    result = run("data", "uci", "--list", "--folder", tmp_path)
+    assert result.exit_code == 1
+    assert f"Error: the UCI sets in {tmp_path} are damaged: " in result.stderr
+    again = succeed("data", "uci", "--url", server.url, "--folder", tmp_path)
+    assert f"{tmp_path / 'uci' / 'index.json'} cannot be read; all sets are fetched anew." in again.stderr
+    assert "there    3 sets" in again.stdout
+
+
 def test_download_once(tmp_path, server):  # noqa: F811
     first = succeed("data", "uci", "--url", server.url, "--folder", tmp_path)
     assert first.stderr == f"Downloading {server.url} ...\n"

@@ -69,15 +69,37 @@ def test_no_pickles(tmp_path, archive):
         load_uci("iris", folder=tmp_path)
 
 
-def test_a_cache_with_holes_is_none(tmp_path, archive):
+def test_a_damaged_cache_is_said(tmp_path, archive):
     index = fetch_uci(archive, folder=tmp_path)
-    (tmp_path / "uci" / index.state / index.sets["wine"].file).write_bytes(b"")
-    with pytest.raises(FileNotFoundError):
+    place = tmp_path / "uci"
+    whole = (place / "index.json").read_text()
+    for text, reason in {
+        whole[: len(whole) // 2]: "cannot be read",
+        "": "cannot be read",
+        "{}": "lacks what an index holds",
+        "[]": "lacks what an index holds",
+        '{"version": 2}': "has version 2, not 1",
+        '{"version": 1, "sets": 1}': "lacks what an index holds",
+        '{"version": 1, "skipped": [], "sets": {"iris": {"notes": []}}}': "lacks what an index holds",
+    }.items():
+        (place / "index.json").write_text(text)
+        with pytest.raises(FileNotFoundError) as caught:
+            load_uci("iris", folder=tmp_path)
+        assert str(caught.value) == (
+            f"the UCI sets in {tmp_path} are damaged: {place / 'index.json'} {reason}; fetch them anew with: "
+            f"tartree data uci --folder {tmp_path}, or tartree data uci --folder {tmp_path} --from ARCHIVE"
+        )
+    (place / "index.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(FileNotFoundError, match="cannot be read"):
         uci_names(tmp_path)
-    for text in ("", "{}", "[]", '{"version": 2}', '{"version": 1, "sets": 1}'):
-        (tmp_path / "uci" / "index.json").write_text(text)
-        with pytest.raises(FileNotFoundError):
-            uci_names(tmp_path)
+    (place / "index.json").write_text(whole)
+    file = place / index.state / index.sets["wine"].file
+    file.write_bytes(b"")
+    with pytest.raises(FileNotFoundError, match="are damaged: the file of wine is not there as it was written"):
+        uci_names(tmp_path)
+    file.unlink()
+    with pytest.raises(FileNotFoundError, match="are damaged: the file of wine is not there as it was written"):
+        uci_names(tmp_path)
     fetch_uci(archive, folder=tmp_path)
     assert len(uci_names(tmp_path)) == 3
 

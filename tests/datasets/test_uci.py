@@ -106,6 +106,13 @@ def test_names_that_are_not_there(tmp_path, all_files):
         assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("name", [None, 5, ["iris"], b"iris"])
+def test_a_name_is_a_string(tmp_path, name):
+    with pytest.raises(TypeError) as caught:
+        load_uci(name, folder=tmp_path)
+    assert str(caught.value) == f"name must be a string, however: {name!r}; uci_names() lists those that are there"
+
+
 def test_the_folder(archive, tmp_path, monkeypatch):
     monkeypatch.setenv("TARTREE_DATA", str(tmp_path / "chosen"))
     with pytest.raises(FileNotFoundError, match=r"no UCI sets in .*chosen yet; fetch them with: tartree data uci$"):

@@ -28,22 +28,33 @@ def describe_uci(
 ) -> dict[str, Any]:
     """What is there as plain data for JSON, after fetching it if it was asked for or if nothing is there."""
     from tartree.datasets import uci_index
-    from tartree.datasets.cache import cache_folder
+    from tartree.datasets.cache import DamagedCache, cache_folder
 
     if only_list and (archive or url):
         raise click.UsageError("--list shows what is there; leave it out to fetch --from a file or a --url")
     if archive and url:
         raise click.UsageError("--from FILE and --url URL both say where the sets come from; give one of them")
-    index = None
+    before = index = None
+    try:
+        before = uci_index(folder)
+    except FileNotFoundError as error:
+        if only_list:
+            raise
+        if isinstance(error, DamagedCache):
+            notes.say(f"{error.__cause__}; all sets are fetched anew.")
     if not (archive or url):
-        try:
-            index = uci_index(folder)
-        except FileNotFoundError:
-            if only_list:
-                raise
+        index, before = before, None
     if index is None:
         index = _fetch(archive, url, folder, notes)
-    return {"folder": os.fspath(cache_folder(folder)), **_describe(index)}
+    return {"folder": os.fspath(cache_folder(folder)), **_describe(index), "replaced": _compare(before, index)}
+
+
+def _compare(before: UciIndex | None, after: UciIndex) -> dict[str, Any] | None:
+    """What was there until now, all of which a fetch replaces."""
+    if before is None:
+        return None
+    gone = sorted(before.sets.keys() - after.sets.keys())
+    return {"source": before.source, "sets": len(before.sets), "gone": gone}
 
 
 def _fetch(archive: str | None, url: str | None, folder: str | None, notes: Notes) -> UciIndex:
@@ -133,6 +144,9 @@ def show_uci(console: Console, found: dict[str, Any]) -> None:
         "missing": listed(found["missing"], MOST_NAMES) or "none",
         "odd": f"{counted(len(odd), 'set')}; the notes above say why" if odd else "none",
     }
+    if replaced := found["replaced"]:
+        gone = f"; no longer there: {listed(replaced['gone'], MOST_NAMES)}" if replaced["gone"] else ""
+        facts["replaced"] = f"{counted(replaced['sets'], 'set')} from {replaced['source']}{gone}"
     if found["others"]:
         facts["others"] = f"not among the 121: {listed(found['others'], MOST_NAMES)}"
     if found["skipped"]:

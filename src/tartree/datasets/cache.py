@@ -26,6 +26,10 @@ VERSION = 1
 INDEX = "index.json"
 
 
+class DamagedCache(FileNotFoundError):
+    """Sets were stored, but are no longer there as a whole: as good as not there, for whoever would fetch them."""
+
+
 @dataclass(frozen=True)
 class UciSummary:
     """What the index says about one set."""
@@ -137,18 +141,33 @@ def _reach_disk(file: Any) -> None:
 
 
 def read_index(place: Path) -> UciIndex | None:
-    """The index, or None where there is none or not all it speaks of is there."""
+    """The index, or None where there is none; `DamagedCache` where not all it speaks of is there."""
     try:
         document = json.loads((place / INDEX).read_text(encoding="utf-8"))
-        if document.pop("version") != VERSION:
-            return None
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError as error:
+        raise DamagedCache(f"{place / INDEX} cannot be read") from error
+    try:
+        version = document.pop("version")
+        if version != VERSION:
+            raise DamagedCache(f"{place / INDEX} has version {version!r}, not {VERSION}")
         document["skipped"] = tuple(document["skipped"])
         own = {name: UciSummary(**{**one, "notes": tuple(one["notes"])}) for name, one in document["sets"].items()}
         index = UciIndex(**{**document, "sets": own})
-        whole = all((place / index.state / one.file).stat().st_size == one.bytes for one in own.values())
-    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError, AttributeError):
-        return None
-    return index if whole else None
+        for name, one in own.items():
+            if not _has_size(place / index.state / one.file, one.bytes):
+                raise DamagedCache(f"the file of {name} is not there as it was written")
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise DamagedCache(f"{place / INDEX} lacks what an index holds") from error
+    return index
+
+
+def _has_size(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def read_arrays(path: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from tartree.datasets.archive import DamagedArchive, Limits, open_sets
 from tartree.datasets.cache import (
+    DamagedCache,
     UciIndex,
     UciSummary,
     cache_folder,
@@ -113,9 +114,13 @@ def _sorted(by_name: dict[str, Value]) -> dict[str, Value]:
 def uci_index(folder: Folder = None) -> UciIndex:
     """What is there: a summary of each set, those that could not be read, and where they come from."""
     place = cache_folder(folder)
-    index = read_index(place / "uci")
+    command = "tartree data uci" + (f" --folder {os.fspath(folder)}" if folder is not None else "")
+    try:
+        index = read_index(place / "uci")
+    except DamagedCache as error:
+        reason = f"the UCI sets in {place} are damaged: {error}"
+        raise DamagedCache(f"{reason}; fetch them anew with: {command}, or {command} --from ARCHIVE") from error
     if index is None:
-        command = "tartree data uci" + (f" --folder {os.fspath(folder)}" if folder is not None else "")
         raise FileNotFoundError(f"there are no UCI sets in {place} yet; fetch them with: {command}")
     return index
 
@@ -134,6 +139,8 @@ def load_uci(name: str, *, as_frame: bool = False, folder: Folder = None) -> Uci
 
     With `as_frame`, `X` is a pyarrow.Table with the column names of the file; its `take(rows)` picks rows.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"name must be a string, however: {name!r}; uci_names() lists those that are there")
     try:
         found = _load(name, folder)
     except FileNotFoundError:  # another process has replaced all sets since the index was read
