@@ -3,8 +3,8 @@
 python benchmarks/tart_max.py [--device cuda --processes 8] [--groups small medium large] [--limit-seconds 300]
 python benchmarks/tart_max.py --report     # prints the means; the UCI page has them too
 
-No run looks at its own test rows. Of each set, every kind of member is trained twice in each of the four runs, all runs as
-members of one tree, and probabilities are averaged: within a kind, and over two kinds. Results are appended to
+No run looks at its own test rows. Of each set, every kind of member is trained twice in each of the four runs, all runs
+as members of one tree, and probabilities are averaged: within a kind, and over two kinds. Results are appended to
 docs/benchmarks/uci/tart-max.jsonl as they come, and the same command goes on with what is left.
 """
 

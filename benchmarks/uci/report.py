@@ -50,7 +50,7 @@ def write_report(results: Results, out: Path) -> Path:
         _time(scores),
         _commands(out),
         _odd(scores),
-        _failed(scores),
+        _failed(scores, results),
     ]
     write_csv(scores, out / "scores.csv")
     page = out.with_name(f"{out.name}.md")
@@ -288,7 +288,8 @@ def _commands(out: Path) -> str:
     rows = []
     for line in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
         cells = [line["sets"], line["trainings"], f"{line['seconds']:.1f}", line["processes"], line["precision"]]
-        rows.append([" ".join(line["models"]), *map(str, cells), line["machine"]["device"]])
+        groups = f" ({', '.join(line['groups'])} sets)" if "groups" in line else ""
+        rows.append([" ".join(line["models"]) + groups, *map(str, cells), line["machine"]["device"]])
     head = ["models", "sets", "trainings", "seconds", "processes", "precision", "where"]
     return f"## Time of whole commands\n\nFrom the start of the program to its end.\n\n{table(head, rows)}"
 
@@ -310,6 +311,12 @@ are, but for `TartClassifier`, which scales them again by its training rows.
 {table(["set", "note"], rows)}{unread}"""
 
 
-def _failed(scores: Scores) -> str:
-    found = [[label(line["model"]), line["set"], line["failure"].replace("|", "/")] for line in scores.failures()]
-    return f"## Failures\n\n{table(['model', 'set', 'message'], found)}" if found else ""
+def _failed(scores: Scores, results: Results) -> str:
+    rows = []
+    for line in results.failures():
+        since = scores.lines[line["model"], line["set"]]
+        again = "-" if since["failure"] else f"{100 * np.mean(since['accuracy']):.1f}, {since.get('precision')}"
+        message = line["failure"].replace("|", "/")
+        rows.append([label(line["model"]), line["set"], str(line.get("precision")), message, again])
+    head = ["model", "set", "precision", "message", "run again"]
+    return f"## Failures\n\n{table(head, rows)}" if rows else ""

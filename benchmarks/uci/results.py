@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +28,22 @@ class Results:
         says nothing about a real run, nor takes its place.
         """
         found: dict[tuple[str, str], Line] = {}
-        if not self.path.exists():
-            return found
-        for text in self.path.read_bytes().split(b"\n"):
-            line = self._whole(text)
-            if line is None or line.get("epochs") != epochs:
-                continue
+        for line in self._lines(epochs):
             pair = line["model"], line["set"]
             if line["failure"] and pair in found and not found[pair]["failure"]:
                 continue
             found[pair] = line
         return found
+
+    def failures(self) -> list[Line]:
+        """Every failure that was recorded, also of what was run again since."""
+        return [line for line in self._lines() if line["failure"]]
+
+    def _lines(self, epochs: int | None = None) -> Iterator[Line]:
+        for text in self.path.read_bytes().split(b"\n") if self.path.exists() else ():
+            line = self._whole(text)
+            if line is not None and line.get("epochs") == epochs:
+                yield line
 
     def _whole(self, text: bytes) -> Line | None:
         """A line as it was written, or None for what a crash has left of one."""

@@ -31,8 +31,7 @@ class Scores:
     @classmethod
     def read(cls, results: Results) -> Scores:
         """Results with the recipe's own number of epochs; those with another are trials."""
-        lines = {pair: line for pair, line in results.read().items() if not line.get("epochs")}
-        return cls(lines, summaries())
+        return cls(results.read(), summaries())
 
     def group(self, name: str) -> list[str]:
         """Names of the sets of a group, or of all."""
@@ -66,9 +65,6 @@ class Scores:
 
     def models(self) -> list[str]:
         return list(dict.fromkeys(model for model, _ in self.lines))
-
-    def failures(self) -> list[Line]:
-        return [line for line in self.lines.values() if line["failure"]]
 
     def seconds(self, models: list[str], group: str = "all") -> float:
         """Time of all trainings; what several models share is counted once."""
