@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from tartree import __version__
-from tartree.cli.errors import INTERRUPTED, Commands, debug_option
+from tartree.cli.errors import INTERRUPTED, Commands, Problem, debug_option
 
 FAMILY = ("dt", "sdt", "ndf", "dndf", "nrf", "lr", "mlp", "experts", "tree-1", "tree-2", "tree-3")
 PRESETS = (*FAMILY, "tart-a", "tart-b", "tart-c", "tart-max")
@@ -18,6 +18,18 @@ DATA_HELP = (
     "DATA is a CSV or TSV file (also .gz), a Parquet file, a folder or pattern such as 'rows/*.parquet' of Parquet "
     "files, or - for CSV on standard input."
 )
+
+
+def _above_zero(context: click.Context, parameter: click.Parameter, value: float) -> float:
+    if not value > 0:  # nan neither
+        raise click.BadParameter(f"it must be a number above 0, such as 0.5 or 10, however: {value:g}")
+    return value
+
+
+def _not_zero(context: click.Context, parameter: click.Parameter, value: int | None) -> int | None:
+    if value == 0:
+        raise click.BadParameter("it must be at least 1, or -1 for one a core, however: 0")
+    return value
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -93,7 +105,7 @@ def fit(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -> N
 @main.command(epilog=DATA_HELP)
 @click.argument("data")
 @click.option("--target", required=True, metavar="COLUMN", help="The column to predict.")
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), default=2, show_default=True, help="Of search.")
+@click.option("--minutes", type=float, default=2, show_default=True, callback=_above_zero, help="Of search.")
 @click.option("--space", type=click.Choice(["readable", "small", "paper", "full"]), default="small", show_default=True)
 @click.option("--trials", type=click.IntRange(min=1), help="The most structures to try.")
 @click.option("--rule", type=click.Choice(["1se", "best"]), default="1se", show_default=True, help="Which is chosen.")
@@ -108,7 +120,7 @@ def fit(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -> N
 @click.option("--drop-missing-target", is_flag=True, help="Leave out rows without a target.")
 @click.option("--folds", type=click.IntRange(min=2), default=4, show_default=True, help="Of the cross-validation.")
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over the rows in training.")
-@click.option("--jobs", type=int, help="Processes that train at the same time.")
+@click.option("--jobs", type=int, callback=_not_zero, help="Processes that train at the same time; -1: one a core.")
 @click.option("--cluster", metavar="ADDRESS", help="Train on a Ray cluster: auto, or HOST:PORT.")
 @click.option("--storage", metavar="URL", help="Where Optuna keeps its study, such as sqlite:///search.db.")
 @click.option("--study", metavar="NAME", help="The study's name; one that is there is gone on with.")
@@ -120,9 +132,9 @@ def search(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -
     """Search for the structure with the best balance between score and size.
 
     Tries structures by cross-validation, shows the best of each size while it runs, and fits the chosen one to all
-    rows. Ctrl-C ends the search early with the best so far.
+    rows. Ctrl-C ends the search early with the best so far; in the fit after it, it leaves that out.
     """
-    from tartree.cli import clusters, reporting, searching
+    from tartree.cli import clusters, reporting, searching, searching_words
     from tartree.cli.notes import Notes
 
     notes = Notes(quiet)
@@ -131,9 +143,11 @@ def search(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -
     if as_json:
         reporting.print_json(found.to_dict(notes.texts))
     else:
-        searching.show(reporting.make_console(), found)
-    if found.search.interrupted_:  # the model is kept, but a script must not take it for a finished search
+        searching_words.show(reporting.make_console(), found)
+    if found.interrupted:  # what was found is kept, but a script must not take it for a finished search
         click.get_current_context().exit(INTERRUPTED)
+    if found.failed:
+        click.get_current_context().exit(Problem.exit_code)
 
 
 @main.command(epilog=DATA_HELP)

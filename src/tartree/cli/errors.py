@@ -57,9 +57,15 @@ class Commands(click.Group):
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
-            if context.find_root().meta.get("debug"):
-                traceback.print_exc()
-            raise Problem(explain(error)) from error
+            raise Problem(told(error)) from error
+
+
+def told(error: Exception) -> str:
+    """An exception in one line, after its traceback where `--debug` asks for it."""
+    context = click.get_current_context(silent=True)
+    if context is not None and context.find_root().meta.get("debug"):
+        traceback.print_exception(error)
+    return explain(error)
 
 
 def explain(error: Exception) -> str:

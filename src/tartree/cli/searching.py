@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from tartree.cli import clusters
-from tartree.cli.errors import Problem, counted
+from tartree.cli.errors import counted, told
 from tartree.cli.notes import Notes
 from tartree.cli.preparing import check_columns, look_at_columns, prepare
 from tartree.cli.reading import open_table
+from tartree.cli.searching_checks import check_files, check_optuna, check_storage
+from tartree.cli.searching_words import COLUMNS, WHY, decided, fit_with, front_row, front_table, leaves, unfinished
 from tartree.cli.targets import Target, Task, read_target
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 SAY_EVERY = 5.0  # seconds between plain lines of progress
+LAST_FIT = "Fitting the chosen structure to all rows (Ctrl-C to skip)"
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,9 @@ class Found:
     target: Target
     baselines: dict[str, Any]
     files: dict[str, str]  # what they are, by path
+    interrupted: bool  # by Ctrl-C, in the search or after it
+    failed: bool  # whether something could not be written
+    fit_with: str | None  # how to fit the chosen structure, where that was not done
     search: Any = field(repr=False)
 
     def to_dict(self, notes: list[str]) -> dict[str, Any]:
@@ -91,97 +93,150 @@ class Found:
             "task": self.target.task,
             "score": search.scoring_,
             "folds": len(search.splits_),
-            "chosen": {"params": _plain(search.best_params_), "score": search.best_score_, "rule": search.rule},
-            "size": vars(search.best_size_),
+            "chosen": {
+                "params": _plain(search.best_params_),
+                "score": search.best_score_,
+                "rule": search.rule,
+                "fitted": self.fit_with is None,
+                "fit_with": self.fit_with,
+            },
+            "size": None if self.fit_with else vars(search.best_size_),
             "front": [_plain(trial) for trial in search.front_],
             "trials": [_plain(trial) for trial in search.trials_],
             "baselines": {name: [float(value) for value in scores] for name, scores in self.baselines.items()},
             "seconds": search.search_seconds_,
             "files": list(self.files),
-            "interrupted": search.interrupted_,
+            "interrupted": self.interrupted,
             "notes": notes,
         }
 
 
 def search_file(data: str, target_name: str, settings: Settings, notes: Notes) -> Found:
     """Read a table, search on it, and write the model, the picture and the page."""
+    check_optuna(settings)
     with open_table(data, notes, target=target_name, drop=settings.drop) as source:
         check_columns(source, target_name, settings.drop)
-        _check_files(settings)
+        check_files(settings, data)
+        check_storage(settings)
         table, labels, raw = prepare(source, target_name, settings.drop, settings.drop_missing_target, notes)
     target = read_target(labels, raw, target_name, settings.task, notes)
     with notes.warnings():
+        # What an interrupted fit leaves is said below, in words of the command line.
+        warnings.filterwarnings("ignore", "(the fit of the chosen structure|fit was interrupted)", UserWarning)
         look_at_columns(table, source.label, notes)
         with _shown(notes) as show, clusters.backend(settings.cluster):
             search = settings.make_search(target.task, show).fit(table, target.values)
+        if said := unfinished(search):
+            notes.add(said)
+        results = _Results(search, settings, notes)
+        command = None
         if not hasattr(search, "best_estimator_"):  # Ctrl-C in the last fit
-            notes.add(f"nothing was written; the structure chosen is {describe(search.best_params_)}", always=True)
-            raise KeyboardInterrupt
-        model = search.best_estimator_
-        model.target_name_ = target_name
-        model.save(settings.out)
-        files, baselines = {settings.out: "the model"}, {}
+            command = fit_with(search.best_params_, settings, data, target_name, target.task)
+            notes.add(f"interrupted: the chosen structure was not fitted, and no model saved; {command}", always=True)
+        else:
+            search.best_estimator_.target_name_ = target_name
+            results.write(settings.out, "the model", lambda: search.best_estimator_.save(settings.out))
         if not settings.no_report:
-            if not search.interrupted_:
-                notes.say("Comparing with a decision tree, a random forest and boosting ...")
-                baselines = _baselines(search, table, target)
-            if _draw(search, baselines, settings.picture, notes):
-                files[settings.picture] = "score against size"
-            if search.interrupted_:  # who is in a hurry does not want to wait for it
-                command = shlex.join(["tartree", "report", settings.out, data, "-o", settings.report])
-                notes.add(
-                    f"no page and no other models in the picture, since it was interrupted; {command} writes the page"
-                )
-            else:
-                model.report(table, target.values, settings.report, sizes=())
-                files[settings.report] = "a page about the model, for a browser"
-    return Found(source.label, table.num_rows, target, baselines, files, search)
+            results.look_at(table, target, data)
+    return Found(
+        source.label,
+        table.num_rows,
+        target,
+        results.baselines,
+        results.files,
+        results.interrupted,
+        results.failed,
+        command,
+        search,
+    )
 
 
-def _check_files(settings: Settings) -> None:
-    """Find out before the work whether its results can be kept."""
-    for name in (settings.out,) if settings.no_report else (settings.out, settings.picture, settings.report):
-        path = Path(name)
-        if path.exists() and not settings.force:
-            raise Problem(f"{path} exists; give --force to replace it, or another name")
-        if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-            raise Problem(f"{path} cannot be written: {path.parent} is not a directory that can be written to")
-    if not settings.no_report:
-        _check_picture(Path(settings.picture))
-    if settings.storage is not None and "://" not in settings.storage:
-        raise Problem(f"--storage must be an address such as sqlite:///{settings.storage}, however: {settings.storage}")
-    if settings.storage is not None and settings.study is None:
-        raise Problem("--storage needs --study NAME, by which the study is found again")
+class _Results:
+    """What is written of a search: once something is found, neither a full disk nor Ctrl-C keeps it from being said."""
+
+    def __init__(self, search: Any, settings: Settings, notes: Notes) -> None:
+        self.search, self.settings, self.notes = search, settings, notes
+        self.files: dict[str, str] = {}
+        self.baselines: dict[str, Any] = {}
+        self.interrupted = bool(search.interrupted_)
+        self.failed = False
+
+    def write(self, path: str, what: str, make: Callable[[], None]) -> None:
+        """Make a file; why there is none is a note."""
+        try:
+            make()
+            self.files[path] = what
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self.notes.add(f"interrupted: {path} ({what}) was not written", always=True)
+        except Exception as error:
+            self.failed = True
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else told(error)
+            self.notes.add(f"{path} ({what}) was not written: {reason}", always=True)
+
+    def look_at(self, table: Any, target: Target, data: str) -> None:
+        """Other models, the picture and the page; who is in a hurry gets the picture alone."""
+        settings, notes = self.settings, self.notes
+        if not self.interrupted:
+            self._compare(table, target)
+        if _can_draw(notes):
+            self.write(settings.picture, "score against size", self._draw)
+        if settings.out not in self.files:
+            return  # without a model there is nothing to write a page about
+        if self.interrupted:
+            command = shlex.join(["tartree", "report", settings.out, data, "-o", settings.report])
+            less = "" if self.baselines else " and no other models in the picture"
+            notes.add(f"no page{less}, since it was interrupted; {command} writes the page")
+            return
+        self.write(settings.report, "a page about the model, for a browser", lambda: self._write_page(table, target))
+
+    def _compare(self, table: Any, target: Target) -> None:
+        from tartree.search import baseline_scores
+
+        self.notes.say("Comparing with a decision tree, a random forest and boosting (Ctrl-C to skip)")
+        try:
+            self.baselines = baseline_scores(self.search, table, target.values)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            saved = f"; the model is saved in {self.settings.out}" if self.settings.out in self.files else ""
+            self.notes.add(f"interrupted: there is no comparison with other models{saved}", always=True)
+        except Exception as error:
+            self.failed = True
+            self.notes.add(f"there is no comparison with other models: {told(error)}", always=True)
+
+    def _draw(self) -> None:
+        from tartree.search import plot_front
+
+        figure = plot_front(self.search, baselines=self.baselines).figure
+        figure.savefig(self.settings.picture, dpi=150, bbox_inches="tight")
+
+    def _write_page(self, table: Any, target: Target) -> None:
+        from tartree.explain.page import Validation, write_report
+
+        search = self.search
+        chosen = search.trials_[search.best_index_]
+        front = search.front_
+        validation = Validation(
+            search.scoring_.replace("_", " "),
+            chosen["score"],
+            chosen["error"],
+            len(search.splits_),
+            f"{counted(len(search.trials_), 'structure')} tried. Chosen: {WHY[search.rule]}.",
+            (*COLUMNS, search.scoring_.replace("_", " "), "structure"),
+            tuple(front_row(trial) for trial in front),
+            next((place for place, trial in enumerate(front) if trial["number"] == search.best_index_), None),
+        )
+        path = self.settings.report
+        write_report(search.best_estimator_, table, target.values, path, sizes=(), validation=validation)
 
 
-def _check_picture(path: Path) -> None:
-    """Raise where matplotlib, if it is there, does not know the kind of a picture."""
-    try:
-        from matplotlib.backend_bases import FigureCanvasBase
-    except ImportError:
-        return
-    if path.suffix and path.suffix[1:].lower() not in FigureCanvasBase.filetypes:
-        known = ", ".join(sorted(FigureCanvasBase.filetypes))
-        raise Problem(f"{path} cannot be drawn: a picture must end in one of {known}")
-
-
-def _baselines(search: Any, table: Any, target: Target) -> dict[str, Any]:
-    from tartree.search import baseline_scores
-
-    return baseline_scores(search, table, target.values)
-
-
-def _draw(search: Any, baselines: dict[str, Any], path: str, notes: Notes) -> bool:
+def _can_draw(notes: Notes) -> bool:
     try:
         import matplotlib as mpl
     except ImportError:
         notes.add("no picture: matplotlib is not installed; pip install 'tartree[plot]'")
         return False
     mpl.use("agg")
-    from tartree.search import plot_front
-
-    figure = plot_front(search, baselines=baselines).figure
-    figure.savefig(path, dpi=150, bbox_inches="tight")
     return True
 
 
@@ -190,14 +245,19 @@ def _shown(notes: Notes) -> Iterator[Callable[[Any], None]]:
     """A function that shows how far a search is: a live table on a terminal, else a line now and then."""
     start = time.perf_counter()
     if not notes.shows_progress:
-        last = [start]
+        last, is_fitting = start, False
 
         def say(search: Any) -> None:
-            if time.perf_counter() - last[0] > SAY_EVERY and search.front_:
-                last[0] = time.perf_counter()
+            nonlocal last, is_fitting
+            if _is_last_fit(search):
+                if not is_fitting:
+                    is_fitting = True
+                    notes.say(LAST_FIT)
+            elif time.perf_counter() - last > SAY_EVERY and search.front_:
+                last = time.perf_counter()
                 best = search.front_[-1]
-                said = f"best {best['score']:.3f} with {_leaves(best['leaves'])}"
-                notes.say(f"{last[0] - start:.0f} s: {_progress(search)}; {said}")
+                said = f"best {best['score']:.3f} with {leaves(best['leaves'])}"
+                notes.say(f"{last - start:.0f} s: {decided(search)}; {said}")
 
         yield say
         return
@@ -205,77 +265,21 @@ def _shown(notes: Notes) -> Iterator[Callable[[Any], None]]:
     from rich.live import Live
 
     with Live(console=Console(stderr=True), transient=True) as live:
-        yield lambda search: live.update(
-            front_table(search, f"{time.perf_counter() - start:.0f} s, {_progress(search)}"), refresh=True
-        )
+
+        def update(search: Any) -> None:
+            title = f"{time.perf_counter() - start:.0f} s, {decided(search)}"
+            live.update(front_table(search, f"{title}. {LAST_FIT}" if _is_last_fit(search) else title), refresh=True)
+
+        yield update
 
 
-def _progress(search: Any) -> str:
-    trials = search.trials_
-    done = sum(trial["state"] in ("complete", "dropped", "failed") for trial in trials)
-    return f"{done} of {counted(len(trials), 'structure')} decided"
-
-
-def front_table(search: Any, title: str) -> Any:
-    """The front as a table, the chosen structure in bold."""
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for name in ("leaves", "conditions", "features", "parameters", search.scoring_):
-        table.add_column(name, justify="right")
-    table.add_column("structure")
-    chosen = getattr(search, "best_index_", None)
-    for trial in search.front_:
-        table.add_row(
-            f"{trial['leaves']:.3g}",
-            f"{trial['conditions']:.3g}",
-            f"{trial['features']:.3g}",
-            f"{trial['parameters']:,}",
-            f"{trial['score']:.3f} \N{PLUS-MINUS SIGN} {trial['error']:.3f}",
-            describe(trial["params"]),
-            style="bold" if trial["number"] == chosen else None,
-        )
-    return table
-
-
-def describe(params: dict[str, Any]) -> str:
-    """A candidate in a few words.
-
-    Examples
-    --------
-    >>> describe({"depth": 2, "leaf_layers": 1, "selection": "multi"})
-    'depth 2, leaf layers 1, multi'
-    """
-    parts = []
-    for name, value in params.items():
-        words = name.replace("_", " ")
-        parts.append(f"{value}" if name in ("selection", "branching") else f"{words} {value}")
-    return ", ".join(parts)
-
-
-def show(console: Console, found: Found) -> None:
-    """The front, the models beside it, and what was written."""
-    search = found.search
-    tried = sum(trial["score"] is not None for trial in search.trials_)
-    title = (
-        f"{counted(tried, 'structure')} tried in {search.search_seconds_:.1f} s, {len(search.splits_)} folds, "
-        f"{counted(found.n_rows, 'row')}"
-    )
-    console.print(front_table(search, title))
-    for name, scores in found.baselines.items():
-        console.print(f"{name}: {search.scoring_} {scores.mean():.3f}", soft_wrap=True)
-    size = search.best_size_
-    why = "the smallest within one standard error of the best" if search.rule == "1se" else "the best"
-    console.print(
-        f"Chosen ({why}): {describe(search.best_params_)}; fitted to all rows it uses {_leaves(size.leaves)}.",
-        soft_wrap=True,
-    )
-    for path, what in found.files.items():
-        console.print(f"Written {shlex.quote(path)}: {what}", soft_wrap=True)
-
-
-def _leaves(number: float) -> str:
-    return "1 leaf" if number == 1 else f"{number:.3g} leaves"
+def _is_last_fit(search: Any) -> bool:
+    """Whether all that is left of a search is the fit of the chosen structure."""
+    if hasattr(search, "best_params_"):
+        return True
+    # Optuna may ask for more structures once all are decided; others do not.
+    states = {trial["state"] for trial in search.trials_}
+    return bool(search.front_) and not hasattr(search, "study_") and not states & {"waiting", "running"}
 
 
 def _plain(value: Any) -> Any:

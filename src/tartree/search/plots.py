@@ -18,6 +18,8 @@ METRICS = {
 def plot_front(search: Any, *, baselines: Mapping[str, Any] | None = None, ax: Any = None) -> Any:
     """Draw score against size: the front with standard errors, the chosen structure, and other models as lines.
 
+    The axis of the scores is that of the front. What lies far from it stands at the edge, with an arrow and its number.
+
     Parameters
     ----------
     search : fitted StructureSearch
@@ -37,23 +39,39 @@ def plot_front(search: Any, *, baselines: Mapping[str, Any] | None = None, ax: A
         ax = axes_for(ax, 6.8, 4.2)
         measure = search.size
         complete = [trial for trial in search.trials_ if trial["state"] == "complete"]
+        front = search.front_
+        chosen = search.trials_[search.best_index_]
+        means = {name: float(np.mean(scores)) for name, scores in (baselines or {}).items()}
+        low, high = _limits([*front, chosen], [*(trial["score"] for trial in complete), *means.values()])
+        ax.set_ylim(low, high)
         if complete:
+            n_below = sum(trial["score"] < low for trial in complete)  # none is above the front
             ax.plot(
                 [trial[measure] for trial in complete], [trial["score"] for trial in complete], "o",
-                color=OTHER, markersize=4, alpha=0.6, label="trained to the end",
+                color=OTHER, markersize=4, alpha=0.6,
+                label=f"trained to the end ({n_below} below)" if n_below else "trained to the end",
             )  # fmt: skip
-        front = search.front_
         ax.errorbar(
             [trial[measure] for trial in front], [trial["score"] for trial in front],
             yerr=[trial["error"] for trial in front], fmt="o-", color=CLASSES[0], capsize=3, markersize=6,
             label="front, with standard errors" if complete else "front so far, with standard errors",
         )  # fmt: skip
-        chosen = search.trials_[search.best_index_]
         ax.plot([chosen[measure]], [chosen["score"]], "*", color=CLASSES[1], markersize=18, label="chosen", zorder=5)
-        for place, (name, scores) in enumerate((baselines or {}).items()):
-            mean = float(np.mean(scores))
+        for place, (name, mean) in enumerate(means.items()):
             colour = BRANCHES[place % len(BRANCHES)]
-            ax.axhline(mean, color=colour, linestyle=("--", ":", "-.")[place % 3], label=f"{name}, {mean:.3f}")
+            if low <= mean <= high:
+                ax.axhline(mean, color=colour, linestyle=("--", ":", "-.")[place % 3], label=f"{name}, {mean:.3f}")
+                continue
+            at, side, arrow = (0.03, "below", "v") if mean < low else (0.97, "above", "^")
+            across = (place + 1) / (len(means) + 1)  # each has its own place
+            ax.plot(
+                [across], [at], arrow, color=colour, markersize=7, zorder=6, transform=ax.transAxes,
+                label=f"{name}, {mean:.3f} ({side})",
+            )  # fmt: skip
+            ax.annotate(
+                f"{mean:.3f}", (across, at), xycoords="axes fraction", xytext=(6, 0), textcoords="offset points",
+                va="center", color=colour, fontsize=8,
+            )  # fmt: skip
         ax.set_xscale("log", base=2 if measure == "leaves" else 10)
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
         if measure == "parameters":  # within one power of ten there may be no label: then at some multiples of it
@@ -69,3 +87,15 @@ def plot_front(search: Any, *, baselines: Mapping[str, Any] | None = None, ax: A
         return ax
 
     return styled(draw)(ax)
+
+
+def _limits(front: list[dict[str, Any]], others: list[float]) -> tuple[float, float]:
+    """The scores that are shown: the front with its standard errors, and whatever is not further from it than it is
+    high, with a margin."""
+    low = min(trial["score"] - trial["error"] for trial in front)
+    high = max(trial["score"] + trial["error"] for trial in front)
+    reach = max(high - low, 0.01)
+    near = [score for score in others if low - reach <= score <= high + reach]
+    low, high = min([low, *near]), max([high, *near])
+    margin = 0.08 * max(high - low, 0.01)
+    return low - margin, high + margin

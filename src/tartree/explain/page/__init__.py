@@ -5,5 +5,6 @@ the browser, `main.js` wires what the other scripts make: `engine.js` computes p
 """
 
 from tartree.explain.page.reporting import write_report
+from tartree.explain.page.validation import Validation
 
-__all__ = ["write_report"]
+__all__ = ["Validation", "write_report"]

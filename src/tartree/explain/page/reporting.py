@@ -17,6 +17,7 @@ from tartree.explain.page.bundling import make_page
 from tartree.explain.page.models import plain_column, plain_feature, plain_model
 from tartree.explain.page.quality import classification_quality, regression_quality
 from tartree.explain.page.rows import choose_rows, plain_columns
+from tartree.explain.page.validation import Validation
 from tartree.explain.shrinking import check_shrinkable
 from tartree.explain.simplifying import simplification_path
 from tartree.explain.view import TreeView, view
@@ -34,6 +35,7 @@ def write_report(
     rows: int = 1000,
     title: str | None = None,
     sizes: Sequence[int] | None = None,
+    validation: Validation | None = None,
 ) -> None:
     """Write a page about a fitted model: one HTML file that works offline, and computes predictions by itself.
 
@@ -51,6 +53,9 @@ def write_report(
     sizes : sequence of int, optional
         Numbers of leaves of the smaller models that a slider offers, each with its certificate. By default half of the
         leaves, a quarter and so on. They take most of the time; an empty sequence leaves the slider out.
+    validation : Validation, optional
+        What a cross-validation said, where the rows given are those that the model learnt from: then it stands first on
+        the page, and the measures of these rows are called what they are.
 
     Examples
     --------
@@ -60,12 +65,19 @@ def write_report(
     >>> model = TartClassifier(depth=2, epochs=5, random_state=0).fit(X, y)
     >>> write_report(model, X, y, "iris.html")  # doctest: +SKIP
     """
-    record = make_record(estimator, X, y, rows=rows, title=title, sizes=sizes)
+    record = make_record(estimator, X, y, rows=rows, title=title, sizes=sizes, validation=validation)
     Path(path).write_text(make_page(record["title"], record), encoding="utf-8")
 
 
 def make_record(
-    estimator: Any, X: Any, y: Any, *, rows: int = 1000, title: str | None = None, sizes: Sequence[int] | None = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    rows: int = 1000,
+    title: str | None = None,
+    sizes: Sequence[int] | None = None,
+    validation: Validation | None = None,
 ) -> dict[str, Any]:
     """All that a page shows, ready for JSON."""
     if not isinstance(rows, numbers.Integral) or isinstance(rows, bool) or rows < 0:
@@ -94,6 +106,7 @@ def make_record(
             "truth": None if truth is None else _short(truth[shown]),
         },
         "quality": quality,
+        "validation": None if validation is None else validation.to_dict(),
         "importances": [float(f"{share:.4g}") for share in importances(estimator, X, y).tolist()],
         "models": [plain_model(tree), *_smaller(estimator, X, y, tree, sizes)],
     }

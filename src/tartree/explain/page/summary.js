@@ -29,16 +29,39 @@ export function showSummary(report) {
       ),
     ),
   );
-  const note =
-    "Measured on the rows given to this report. If the model learnt from these rows, expect less on new ones.";
+  const note = report.validation
+    ? "Expect of new rows what the cross-validation says: all else is measured on rows that the model learnt from."
+    : "Measured on the rows given to this report. If the model learnt from these rows, expect less on new ones.";
   show(
     byId("summary-note"),
     report.quality ? note : "The report was made without the true values, so it says nothing about errors.",
   );
+  if (report.validation) showValidation(report.validation);
   show(
     byId("foot"),
     `Made with tartree ${report.version}. Everything on this page is in this one file, `,
     `${countText(report.rows.numbers.length, "row")} of the data included; nothing is sent anywhere.`,
+  );
+}
+
+function showValidation({ score, mean, error, nFolds, words, columns, rows, chosen }) {
+  byId("validation").hidden = false;
+  const said = `${score} ${mean.toFixed(3)} ± ${error.toFixed(3)}, the mean of ${countText(nFolds, "fold")}`;
+  show(byId("validation-words"), `On rows that were held out: ${said} and its standard error. ${words}`);
+  byId("validation-table").hidden = !rows.length;
+  const cells = (name, texts) => texts.map((text) => element(name, {}, text));
+  show(
+    byId("validation-table"),
+    element(
+      "table",
+      { class: "numbers wide" },
+      element("thead", {}, element("tr", {}, cells("th", columns))),
+      element(
+        "tbody",
+        {},
+        rows.map((row, place) => element("tr", { "aria-current": place === chosen ? "true" : null }, cells("td", row))),
+      ),
+    ),
   );
 }
 
@@ -89,13 +112,25 @@ function tiles(report) {
     ["Trained numbers", report.nParameters.toLocaleString("en-US"), ""],
   ];
   if (!report.quality) return size;
+  const { validation } = report;
+  if (!validation) return [...qualityTiles(report), ...size];
+  const { score, mean, error, nFolds } = validation;
+  const first = [
+    `Cross-validated ${score}`,
+    mean.toFixed(3),
+    `± ${error.toFixed(3)} (standard error), on held-out rows, ${countText(nFolds, "fold")}`,
+  ];
+  const learnt = qualityTiles(report).map(([name, value, more]) => [`${name} on the rows it learnt from`, value, more]);
+  return [first, ...size, ...learnt];
+}
+
+function qualityTiles(report) {
   if (report.task === "classification") {
     const { accuracy, balancedAccuracy, majority, logLoss } = report.quality;
     return [
       ["Accuracy", shareText(accuracy), `the most frequent class alone: ${shareText(majority)}`],
       ["Balanced accuracy", shareText(balancedAccuracy), "mean over the classes"],
       ["Log loss", numberText(logLoss), "0 is best"],
-      ...size,
     ];
   }
   const scores = report.quality.map(({ r2 }) => (r2 === null ? "–" : r2.toFixed(3))).join(" · ");
@@ -105,6 +140,5 @@ function tiles(report) {
     ["R²", scores, "1 is best, 0 the mean"],
     ["Mean absolute error", errors, ""],
     ["Root mean square error", squares, ""],
-    ...size,
   ];
 }
