@@ -1,6 +1,10 @@
 """`tartree search`: the front, files, and errors."""
 
 import json
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +12,8 @@ import pytest
 import torch
 
 from tartree import StructureSearch, load
+from tartree.cli import searching_words
+from tartree.cli.searching import Settings
 from tests.cli.conftest import fails, run, succeed, write_csv
 
 
@@ -74,11 +80,151 @@ def test_an_interrupted_search_keeps_the_best(patients_csv, monkeypatch):
     assert f"tartree report model.tart {patients_csv} -o report.html writes the page" in result.stderr
 
 
-@pytest.mark.usefixtures("interrupted_refit")
+#: `tartree` that says when the second epoch of its last fit ends; Ctrl-C works in it, even where the tests run in the
+#: background.
+SAYS_EPOCHS = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from tartree import TartClassifier
+from tartree.cli import main
+from tartree.training import loop
+build, fit = loop.Epoch.__init__, TartClassifier.fit
+def told(self, *arguments, **more):
+    build(self, *arguments, **more)
+    if self.number == 2:
+        loop.Epoch.__init__ = build
+        print("second epoch", file=sys.stderr, flush=True)
+def watched(self, *arguments, **more):
+    if not self._stop_before_training:
+        loop.Epoch.__init__ = told
+    return fit(self, *arguments, **more)
+TartClassifier.fit = watched
+main(prog_name="tartree")
+"""
+
+
+#: A search that is soon out of time: after the first rung, a sixteenth of what the last fit would take.
+LATE = ("--epochs", 20_000, "--minutes", 0.001, "--space", "readable", "--seed", 3)
+
+
+def interrupt_last_fit(*arguments):
+    """Run a command, press Ctrl-C in its last fit, and give its code, output and errors."""
+    command = [sys.executable, "-c", SAYS_EPOCHS, *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            before = []
+            while (said := process.stderr.readline()) != "second epoch\n":
+                assert said, f"it ended before: {before}"
+                before.append(said)
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    return process.returncode, stdout, "".join(before) + stderr
+
+
 def test_interrupted_in_the_last_fit(patients_csv):
+    options = (*LATE, "--trials", 1)
+    code, stdout, stderr = interrupt_last_fit("search", patients_csv, "--target", "diagnosis", *options)
+    assert code == 130, stderr
+    assert stderr.startswith("Fitting the chosen structure to all rows (Ctrl-C to skip)\n")
+    assert "Traceback" not in stderr
+    assert "best_estimator_" not in stderr
+    text = " ".join(stdout.split())
+    assert "parameters ┃ accuracy" in text
+    command = re.search(r"Chosen \(.*\): depth.*; not fitted to all rows\. To fit it: (.*) Written", text)[1]
+    assert f"interrupted: the chosen structure was not fitted, and no model saved; {command}" in stderr
+    assert Path("front.png").read_bytes().startswith(b"\x89PNG")
+    assert not Path("model.tart").exists()
+    assert not Path("report.html").exists()
+
+
+@pytest.mark.usefixtures("interrupted_refit")
+def test_json_of_what_was_not_fitted(patients_csv):
+    result = run("search", patients_csv, "--target", "diagnosis", "--epochs", 2, "--trials", 2, "--json", "--quiet")
+    assert result.exit_code == 130
+    found = json.loads(result.stdout)
+    assert found["interrupted"]
+    assert found["size"] is None
+    assert found["files"] == ["front.png"]
+    assert not found["chosen"]["fitted"]
+    assert found["front"]
+    assert found["chosen"]["fit_with"] in result.stderr  # also where quiet
+
+
+def test_how_to_fit_what_was_not_fitted(patients_csv):
+    words = (Settings(drop=("a b",), epochs=2, seed=3), str(patients_csv), "diagnosis", "classification")
+    params = {"depth": 2, "leaf_layers": 1, "selection": "single"}
+    command = searching_words.fit_with(params, *words)
+    assert command == (
+        f"tartree fit {patients_csv} --target diagnosis --drop 'a b' --epochs 2 --depth 2 --selection single --seed 3 "
+        "-o model.tart"
+    )
+    succeed("fit", *command.replace("--drop 'a b'", "--no-compare").split()[2:])
+    assert load("model.tart").get_params()["selection"] == "single"
+    # `tartree fit` has no option for the layers of leaves.
+    line = searching_words.fit_with({"depth": 0, "leaf_layers": 2, "dropout": 0.15}, *words)
+    assert line == "TartClassifier(epochs=2, depth=0, leaf_layers=2, dropout=0.15, random_state=3).fit(X, y)"
+
+
+def test_interrupted_in_the_comparison(patients_csv, monkeypatch):
+    from tartree.search import baselines
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(baselines, "_make", interrupted)
     result = run("search", patients_csv, "--target", "diagnosis", "--epochs", 2, "--trials", 2)
     assert result.exit_code == 130
-    assert "nothing was written; the structure chosen is depth" in result.stderr
+    assert "there is no comparison with other models; the model is saved in model.tart" in result.stderr
+    assert f"tartree report model.tart {patients_csv} -o report.html writes the page" in result.stderr
+    assert "2 structures tried" in result.stdout
+    assert load("model.tart").target_name_ == "diagnosis"
+    assert Path("front.png").exists()
+
+
+def test_what_cannot_be_written_is_a_note(patients_csv, monkeypatch):
+    """As on a disk that is full."""
+    from tartree.explain.page import reporting
+
+    def full(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(reporting, "make_page", full)
+    result = run("search", patients_csv, "--target", "diagnosis", "--epochs", 2, "--trials", 2, "--quiet")
+    assert result.exit_code == 1
+    said = "Note: report.html (a page about the model, for a browser) was not written: No space left on device"
+    assert result.stderr.strip() == said
+    assert "Written model.tart" in result.stdout
+    assert "Written front.png" in result.stdout
+    assert "Written report.html" not in result.stdout
+
+
+def test_structures_that_are_not_trained_to_the_end(patients_csv):
+    options = (*LATE, "--trials", 3, "--no-report", "--json")
+    # What was not trained to the end is counted before a last fit that nobody waits for.
+    code, stdout, stderr = interrupt_last_fit("search", patients_csv, "--target", "diagnosis", *options)
+    assert code == 130
+    found = json.loads(stdout)
+    n_all = len(found["trials"])
+    n_unfinished = sum(trial["state"] == "unfinished" for trial in found["trials"])
+    assert n_unfinished == n_all
+    said = f"{n_all} of {n_all} structures were not trained to the end before the search ended, and none was"
+    assert said in stderr
+    assert any(note.startswith(said) for note in found["notes"])
+
+
+def test_the_page_says_first_what_held_out_rows_say(patients_csv):
+    succeed("search", patients_csv, "--target", "diagnosis", "--epochs", 2, "--trials", 3, "--rule", "best", "--quiet")
+    page = Path("report.html").read_text(encoding="utf-8")
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+    said = data["validation"]
+    assert said["score"] == "accuracy"
+    assert said["nFolds"] == 4
+    assert said["words"] == "3 structures tried. Chosen: the best."
+    chosen = dict(zip(said["columns"], said["rows"][said["chosen"]], strict=True))
+    assert chosen["accuracy"] == f"{said['mean']:.3f} ± {said['error']:.3f}"
+    assert said["chosen"] == len(said["rows"]) - 1  # from small to large, each better than all smaller ones
 
 
 @pytest.mark.parametrize(
@@ -87,6 +233,19 @@ def test_interrupted_in_the_last_fit(patients_csv):
         (("--picture", "a.xyz"), "a.xyz cannot be drawn: a picture must end in one of"),
         (("--storage", "foo"), "--storage must be an address such as sqlite:///foo, however: foo"),
         (("--storage", "sqlite:///foo.db"), "--storage needs --study NAME"),
+        (("--storage", "foo://me:secret@bar", "--study", "a"), "--storage foo://bar cannot be opened: "),
+        (
+            ("--storage", "sqlite:////no/such/a.db", "--study", "a"),
+            "--storage sqlite:////no/such/a.db cannot be opened: ",
+        ),
+        (("-o", ".", "--force"), ". is a directory; give the name of a file to --out"),
+        (("--picture", "."), ". is a directory; give the name of a file to --picture"),
+        (("--report", ".", "--force"), ". is a directory; give the name of a file to --report"),
+        (("--report", "./model.tart"), "--out and --report must be different files, however: both are ./model.tart"),
+        (("--minutes", "nan"), "'--minutes': it must be a number above 0, such as 0.5 or 10, however: nan"),
+        (("--minutes", "0"), "'--minutes': it must be a number above 0, such as 0.5 or 10, however: 0"),
+        (("--minutes", "-1"), "'--minutes': it must be a number above 0, such as 0.5 or 10, however: -1"),
+        (("--jobs", "0"), "'--jobs': it must be at least 1, or -1 for one a core, however: 0"),
     ],
 )
 def test_what_could_not_be_kept_is_found_first(patients_csv, monkeypatch, options, message):
@@ -94,6 +253,27 @@ def test_what_could_not_be_kept_is_found_first(patients_csv, monkeypatch, option
     result = run("search", patients_csv, "--target", "diagnosis", *options)
     assert result.exit_code not in (0, 130)
     assert message in " ".join(result.stderr.split())
+    assert "not expected" not in result.stderr
+    assert "secret" not in result.stderr
+
+
+def test_the_data_is_not_replaced(patients_csv):
+    before = patients_csv.read_bytes()
+    fails(
+        f"{patients_csv} is read by this command; give another name to --out",
+        "search", patients_csv, "--target", "diagnosis", "-o", patients_csv, "--force",
+    )  # fmt: skip
+    assert patients_csv.read_bytes() == before
+
+
+@pytest.mark.parametrize("options", [("--space", "full"), ("--study", "a")])
+def test_optuna_is_asked_for_before_the_data(monkeypatch, options):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    fails(
+        f"{' '.join(options) if options[0] == '--space' else '--study'} needs Optuna, which is not installed; "
+        "pip install 'tartree[search]'",
+        "search", "no such file.csv", "--target", "diagnosis", *options,
+    )  # fmt: skip
 
 
 def test_errors(patients_csv):

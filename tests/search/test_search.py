@@ -182,6 +182,21 @@ def test_labels_of_the_picture_do_not_overlap(iris, size):
     pyplot.close(ax.figure)
 
 
+def test_the_picture_is_that_of_the_front(iris):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    search = StructureSearch(QUICK, {"depth": [0, 2]}, halving=None, random_state=0, refit=False).fit(*iris)
+    low = min(trial["score"] - trial["error"] for trial in search.front_)
+    high = max(trial["score"] + trial["error"] for trial in search.front_)
+    ax = plot_front(search, baselines={"near": [low], "poor": [-1.0, -1.4], "great": [9.0]})
+    bottom, top = ax.get_ylim()
+    assert bottom < low < high < top
+    assert high - low > 0.25 * (top - bottom)  # whatever the other models score
+    labels = ax.get_legend_handles_labels()[1]
+    assert {f"near, {low:.3f}", "poor, -1.200 (below)", "great, 9.000 (above)"} <= set(labels)
+    assert [text.get_text() for text in ax.texts] == ["-1.200", "9.000"]
+    pyplot.close(ax.figure)
+
+
 def test_within_pipelines_and_cross_validation(iris):
     X, y = iris
     search = StructureSearch(TartClassifier(epochs=60), {"depth": [0, 1]}, random_state=0)
