@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from tartree import TartClassifier, TartRegressor, explain
-from tartree.explain.page import reporting, write_report
+from tartree.explain.page import Validation, reporting, write_report
 
 pytestmark = pytest.mark.browser
 
@@ -558,3 +558,36 @@ def test_a_model_with_code_of_its_own(visit, tmp_path):
     assert not page.locator("#values-card").is_visible()
     page.locator("[role=treeitem]").nth(1).click()
     assert page.locator("#node-details h3").inner_text() == "Decision 2"
+
+
+def test_held_out_rows_are_said_first(browser, tmp_path):
+    model, table, y = fitted(TartClassifier(depth=1), measurements())
+    said = Validation(
+        "accuracy", 0.688, 0.021, 4, "Chosen: the best.", ("leaves", "structure"), (("1", "a"), ("2", EVIL)), 1
+    )
+    write_report(model, table, y, tmp_path / "page.html", sizes=(), validation=said)
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    tiles = page.locator("#summary-tiles .tile").all_inner_texts()
+    assert tiles[0].split("\n")[:2] == ["Cross-validated accuracy", "0.688"]
+    assert "± 0.021" in tiles[0]
+    assert next(tile for tile in tiles if "Accuracy" in tile).startswith("Accuracy on the rows it learnt from")
+    assert "accuracy 0.688 ± 0.021" in page.locator("#validation-words").inner_text()
+    assert page.locator("#validation-table tr[aria-current]").inner_text().split("\t") == ["2", EVIL]
+    write_report(model, table, y, tmp_path / "page.html", sizes=())
+    page.reload()
+    assert page.locator("#summary-tiles .tile").first.inner_text().startswith("Accuracy\n")
+    assert not page.locator("#validation").is_visible()
+    page.close()
+
+
+def test_fields_of_times_stay_within_their_place(browser, tmp_path):
+    table, y = measurements()
+    table["when"] = pd.Timestamp("2020-05-09 01:02:03") + pd.to_timedelta(np.arange(len(table)) * 86_401, unit="s")
+    model = TartClassifier(depth=1, epochs=2, random_state=0).fit(table[["when", "age", "crp"]], y)
+    write_report(model, table[["when", "age", "crp"]], y, tmp_path / "page.html", sizes=())
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((tmp_path / "page.html").as_uri())
+    wider = "[...document.querySelectorAll('.field')].map((field) => field.scrollWidth - field.clientWidth)"
+    assert page.evaluate(wider) == [0, 0, 0]
+    page.close()
