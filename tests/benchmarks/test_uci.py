@@ -330,7 +330,7 @@ def accuracies(model, **by_set):
             "failure": None if runs else "MemoryError: no room",
             "seconds": 1.0,
         }
-        | {"training": model, "epochs": None, "machine": machine(torch.device("cpu"))}
+        | {"training": model, "epochs": None, "precision": "tf32", "machine": machine(torch.device("cpu"))}
         for name, runs in by_set.items()
     ]
 
@@ -349,7 +349,7 @@ def test_the_page_has_means_of_whole_groups_only(cache):
     mean = 100 * (0.65 + 0.9 + 1.0) / 3
     assert f"| 77.0 | {mean:.1f} ± 3.7 | **{mean - 77.0:+.2f}** |" in row
     assert "| L 4, single, D 8 | 91.9 | - | - | 82.0 | - | - | 75.4 | - (1 of 3 sets) | - |" in page
-    assert "| L 4, single, D 8 | iris | MemoryError: no room |" in page
+    assert "| L 4, single, D 8 | iris | tf32 | MemoryError: no room | - |" in page
     assert "| decision tree | 1 / 1 / 0 (2) |" in page
     assert "3 models on 3 sets" in page
     assert "| MLP-4 | 91.8 | - | - | 83.0 | - | - | 76.8 | - | - |" in page

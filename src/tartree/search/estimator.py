@@ -442,13 +442,11 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 break
             state = self.random_state if isinstance(self.random_state, numbers.Integral) else seed
             try:
-                model = configured(base, trial.params).set_params(random_state=state)
-                with warnings.catch_warnings():
-                    warnings.filterwarnings("ignore", message="fit was interrupted")
-                    model.fit(X, y, sample_weight)
-                if model.history_.interrupted:  # it has kept what it has learnt, which is not what was chosen
-                    raise KeyboardInterrupt
-                size = size_of(model, X)
+                self._tell()
+                model, size = self._fitted(configured(base, trial.params), X, y, sample_weight, state)
+            except _NotFitted as error:
+                trial.reason = str(error)
+                continue
             except KeyboardInterrupt:
                 self.interrupted_ = True
                 warnings.warn(
@@ -458,9 +456,6 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                     stacklevel=3,
                 )
                 break
-            except Exception as error:
-                trial.reason = f"it could not be fitted to all rows: {describe(error)}"
-                continue
             # Fitted to all rows, a structure may use more leaves than in any fold.
             if self.max_leaves is None or size.leaves <= self.max_leaves:
                 self.best_estimator_, self.best_size_ = model, size
@@ -475,6 +470,17 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 "ones into the space"
             )
         self.refit_seconds_ = time.perf_counter() - start
+
+    def _fitted(self, model: BaseTart, X: Any, y: Any, sample_weight: Any, state: Any) -> tuple[BaseTart, Size]:
+        try:
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="fit was interrupted")
+                model.set_params(random_state=state).fit(X, y, sample_weight)
+            if model.history_.interrupted:  # it has kept what it has learnt, which is not what was chosen
+                raise KeyboardInterrupt
+            return model, size_of(model, X)
+        except Exception as error:
+            raise _NotFitted(f"it could not be fitted to all rows: {describe(error)}") from error
 
     def _choose(self, trial: Trial) -> None:
         self.best_index_, self.best_params_, self.best_score_ = trial.number, dict(trial.params), trial.score
@@ -525,6 +531,10 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_data"}
+
+
+class _NotFitted(Exception):
+    """Why a structure could not be fitted to all rows."""
 
 
 def _kept(given: Any, kept: NDArray[np.bool_]) -> Rows:
