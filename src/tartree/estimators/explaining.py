@@ -82,6 +82,7 @@ class Explaining:
         rows: int = 1000,
         title: str | None = None,
         sizes: Sequence[int] | None = None,
+        validation: Any = None,
     ) -> None:
         """Write an HTML page about the model on these rows: one file, which needs no network.
 
@@ -95,10 +96,12 @@ class Explaining:
         title : str, optional
         sizes : sequence of int, optional
             Numbers of leaves of the smaller models that a slider offers; none with an empty one.
+        validation : tartree.explain.page.Validation, optional
+            What a cross-validation said, where these are the rows that the model learnt from; it then stands first.
         """
         from tartree.explain.page import write_report
 
-        write_report(self, X, y, path, rows=rows, title=title, sizes=sizes)
+        write_report(self, X, y, path, rows=rows, title=title, sizes=sizes, validation=validation)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
