@@ -38,7 +38,7 @@ def test_tables_for_people(patients_csv, tmp_path):
     assert (tmp_path / "front.png").read_bytes().startswith(b"\x89PNG")
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
     fails(
-        "model.tart exists; give --force to replace it, or another name",
+        "model.tart exists; give --force to replace it, or another --out",
         "search", patients_csv, "--target", "diagnosis",
     )  # fmt: skip
 

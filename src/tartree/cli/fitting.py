@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 
 from tartree.cli.comparing import Comparison, compare
-from tartree.cli.errors import Problem
 from tartree.cli.notes import Notes
 from tartree.cli.preparing import check_columns, look_at_columns, prepare
 from tartree.cli.reading import open_stream, open_table
 from tartree.cli.targets import Target, Task, read_target
+from tartree.cli.writing import check_out
 
 PARAMETERS = ("depth", "window", "stride", "members", "selection", "epochs")
 
@@ -130,7 +128,7 @@ def fit_file(data: str, target_name: str, settings: Settings, notes: Notes) -> R
         return fit_streamed(streamed, data, target_name, settings, notes)
     with open_table(data, notes, target=target_name, drop=settings.drop) as source:
         check_columns(source, target_name, settings.drop)
-        _check_out(settings)
+        check_out(settings.out, "--out", settings.force)
         table, labels, raw = prepare(source, target_name, settings.drop, settings.drop_missing_target, notes)
     target = read_target(labels, raw, target_name, settings.task, notes)
     with notes.warnings():
@@ -151,7 +149,7 @@ def fit_streamed(table: Any, data: str, target_name: str, settings: Settings, no
     """Fit a model to a table that stays in its files, and save it."""
     from tartree.cli import streaming
 
-    _check_out(settings)
+    check_out(settings.out, "--out", settings.force)
     task = streaming.prepare(table, data, target_name, settings.drop, settings.task, notes)
     if not settings.no_compare:
         why = "" if settings.stream else f", for it has {table.n_rows:,} rows of {len(table.names)} columns"
@@ -213,14 +211,3 @@ def _note_few_steps(settings: Settings, task: Task, n_rows: int, notes: Notes) -
             f"the {recipe.epochs} epochs of {settings.preset} are {steps:,} steps of training on {n_rows:,} rows, "
             f"which is few; --epochs {-(-FEW_STEPS * recipe.epochs // steps)} takes more"
         )
-
-
-def _check_out(settings: Settings) -> None:
-    """Find out before the work whether its result can be kept."""
-    out = Path(settings.out)
-    if out.is_dir():
-        raise Problem(f"{out} is a directory; give the name of a file to --out")
-    if out.exists() and not settings.force:
-        raise Problem(f"{out} exists; give --force to replace it, or another --out")
-    if not out.parent.is_dir() or not os.access(out.parent, os.W_OK):
-        raise Problem(f"{out} cannot be written: {out.parent} is not a directory that can be written to")

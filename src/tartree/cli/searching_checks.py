@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tartree.cli.errors import Problem
+from tartree.cli.writing import check_out
 
 if TYPE_CHECKING:
     from tartree.cli.searching import Settings
@@ -20,15 +20,7 @@ def check_files(settings: Settings, data: str) -> None:
     if not settings.no_report:
         names |= {"--picture": settings.picture, "--report": settings.report}
     for option, name in names.items():
-        path = Path(name)
-        if path.is_dir():
-            raise Problem(f"{path} is a directory; give the name of a file to {option}")
-        if path.exists() and not settings.force:
-            raise Problem(f"{path} exists; give --force to replace it, or another name")
-        if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
-            raise Problem(f"{path} cannot be written: {path.parent} is not a directory that can be written to")
-        if path.exists() and not os.access(path, os.W_OK):
-            raise Problem(f"{path} cannot be written: it is protected; give another name to {option}")
+        check_out(name, option, settings.force)
     _check_different(names.items(), data)
     if not settings.no_report:
         _check_picture(Path(settings.picture))

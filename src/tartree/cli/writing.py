@@ -9,6 +9,7 @@ import secrets
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -21,6 +22,19 @@ STANDARD_OUTPUT = "-"
 DELIMITERS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 
 Write = Callable[[Any], None]
+
+
+def check_out(name: str, option: str, force: bool) -> None:
+    """Find out before the work whether its result can be kept."""
+    path = Path(name)
+    if path.is_dir():
+        raise Problem(f"{path} is a directory; give the name of a file to {option}")
+    if path.exists() and not force:
+        raise Problem(f"{path} exists; give --force to replace it, or another {option}")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise Problem(f"{path} cannot be written: {path.parent} is not a directory that can be written to")
+    if path.exists() and not os.access(path, os.W_OK):
+        raise Problem(f"{path} cannot be written: it is protected; give another {option}")
 
 
 @contextmanager
