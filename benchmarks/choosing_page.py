@@ -1,4 +1,7 @@
-"""The measured parts of docs/choosing-a-tree.md: what the numbers of a structure do, and what a search chooses."""
+"""The measured parts of docs/choosing-a-tree.md: what the numbers of a structure do, and what a search chooses.
+
+The README has the table of means, too.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,16 @@ import numpy as np
 from uci.models import ALIASES
 from uci.results import Line, Results
 from uci.scores import Scores
+from uci.words import label as label_of
 
 from tartree.datasets import UciSummary
 from tartree.search import expand
 
-PAGE = Path(__file__).resolve().parents[1] / "docs/choosing-a-tree.md"
+README = Path(__file__).resolve().parents[1] / "README.md"
+PAGE = README.parent / "docs/choosing-a-tree.md"
 SPEED = PAGE.parent / "benchmarks/search.json"
 RULES = ("best", "1se")
+COMPARED = (*ALIASES.values(), "random-forest", "extra-trees", "XGBoost", "CatBoost", "TartClassifier", "tart-max")
 TIE = 0.005  # points
 #: Kinds of structures, by depth and layers of the leaves.
 CHOICES: dict[str, Callable[[int, int], bool]] = {
@@ -66,13 +72,24 @@ KINDS: dict[str, Callable[[UciSummary], bool]] = {
 
 
 def write(searches: Results, fixed: Results) -> None:
-    """Put the tables into the page, between their marks."""
-    page = PAGE.read_text(encoding="utf-8")
-    page = _between(page, "numbers", "\n\n".join(_changes(Scores.read(fixed))))
-    page = _between(page, "searches", _searches(searches.read(), fixed.read()))
+    """Put the tables into the pages, between their marks."""
+    lines, others = searches.read(), fixed.read()
+    sets = _searched(lines, others)
+    parts = {
+        "numbers": "\n\n".join(_changes(Scores.read(fixed))),
+        "searches": _searches(sets, lines, others) if sets else NOT_RUN,
+    }
     if SPEED.exists():
-        page = _between(page, "speed", _speed(json.loads(SPEED.read_text(encoding="utf-8"))))
-    PAGE.write_text(page, encoding="utf-8")
+        parts["speed"] = _speed(json.loads(SPEED.read_text(encoding="utf-8")))
+    _put(PAGE, parts)
+    _put(README, {"means": "\n".join(_means_table(sets, lines, others)) if sets else NOT_RUN})
+
+
+def _put(path: Path, parts: dict[str, str]) -> None:
+    page = path.read_text(encoding="utf-8")
+    for name, text in parts.items():
+        page = _between(page, name, text)
+    path.write_text(page, encoding="utf-8")
 
 
 def _between(page: str, name: str, text: str) -> str:
@@ -134,14 +151,18 @@ def _changes(scores: Scores) -> Iterator[str]:
         yield "\n".join(lines)
 
 
-def _searches(lines: dict[tuple[str, str], Line], others: dict[tuple[str, str], Line]) -> str:
-    """What the rules choose, where both a search and the paper's models were run."""
+def _searched(lines: dict[tuple[str, str], Line], others: dict[tuple[str, str], Line]) -> list[str]:
+    """The sets on which both a search and the paper's models were run."""
     sets = [name for model, name in lines if model == "search-best" and not lines[model, name]["failure"]]
-    sets = [name for name in sets if all((model, name) in others for model in ALIASES.values())]
-    if not sets:
-        return NOT_RUN
+    return [name for name in sets if all((model, name) in others for model in ALIASES.values())]
+
+
+def _searches(sets: list[str], lines: dict[tuple[str, str], Line], others: dict[tuple[str, str], Line]) -> str:
+    """What the rules choose."""
     settings = {(line["group"], line["settings"]["precision"]) for line in lines.values() if not line["failure"]}
     precisions = ", ".join(f"{precision} for {group} sets" for group, precision in sorted(settings))
+    if len(used := {precision for _, precision in settings}) == 1:
+        precisions = used.pop()
     return "\n".join(
         [
             f"Mean accuracy in percent, and leaves that are used. Precision of products: {precisions}.",
@@ -173,13 +194,19 @@ def _groups(sets: list[str], lines: dict[tuple[str, str], Line]) -> dict[str, li
 
 
 def _means_table(sets: list[str], lines: dict[Any, Line], others: dict[Any, Line]) -> Iterator[str]:
-    """Mean accuracy by group, of the rules and of the paper's three models."""
+    """Mean accuracy by group and of all sets: the paper's three models, other libraries, and the rules."""
     groups = _groups(sets, lines)
+    if len(groups) > 1:
+        groups["all"] = sets
     yield "| model | " + " | ".join(f"{group}, {len(own)} sets" for group, own in groups.items()) + " |"
     yield "|---" * (len(groups) + 1) + "|"
-    rows = {f"TART-{letter}": {name: others[model, name] for name in sets} for letter, model in ALIASES.items()}
+    rows = {
+        label_of(model): {name: others[model, name] for name in sets}
+        for model in COMPARED
+        if all((model, name) in others for name in sets)
+    }
     for rule in RULES:
-        rows[f'`rule="{rule}"`'] = {name: lines[f"search-{rule}", name] for name in sets}
+        rows[f'`StructureSearch(rule="{rule}")`'] = {name: lines[f"search-{rule}", name] for name in sets}
     for label, own in rows.items():
         cells = []
         for names in groups.values():

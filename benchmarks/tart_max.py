@@ -11,7 +11,6 @@ docs/benchmarks/uci/tart-max.jsonl as they come, and the same command goes on wi
 from __future__ import annotations
 
 import argparse
-import itertools
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,14 +33,41 @@ from tartree.nn import Pieces, combine
 from tartree.training import RECIPES
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs/benchmarks/uci/tart-max.jsonl"
-BASE = TreeModel("plain", "features as they are", 4, 4, members=2, recipe=RECIPES["deep"])
+PLAIN = TreeModel("plain", "features as they are", 4, 4, members=2, recipe=RECIPES["deep"])
+PIECES = replace(PLAIN, leaf=Pieces(layers=4, dropout=0.15, pieces=8))
+FINE = replace(PLAIN, leaf=Pieces(layers=4, dropout=0.15, pieces=16))
+DECAYED = replace(RECIPES["deep"], decision_decay=1.0, leaf_decay=1.0)
 KINDS = {
-    "plain": BASE,
-    "plain, other seeds": BASE,
-    "8 pieces": replace(BASE, leaf=Pieces(layers=4, dropout=0.15, pieces=8)),
-    "16 pieces": replace(BASE, leaf=Pieces(layers=4, dropout=0.15, pieces=16)),
+    "plain": PLAIN,
+    "plain, other seeds": PLAIN,
+    "8 pieces": PIECES,
+    "8 pieces, other seeds": PIECES,
+    "16 pieces": FINE,
+    "plain, more decay": replace(PLAIN, recipe=DECAYED),
+    "8 pieces, more decay": replace(PIECES, recipe=DECAYED),
+    "plain, more dropout": replace(PLAIN, dropout=0.4),
+    "8 pieces, more dropout": replace(PIECES, leaf=Pieces(layers=4, dropout=0.4, pieces=8)),
+    "linear leaves": replace(PLAIN, depth=6, leaf_layers=1, recipe=RECIPES["default"]),
+    "two layers, 8 pieces": replace(PLAIN, leaf=Pieces(layers=2, dropout=0.15, pieces=8)),
 }
-SEEDS = {"plain, other seeds": 1}
+SEEDS = {"plain, other seeds": 1, "8 pieces, other seeds": 1}
+MIXES = [
+    *((kind,) for kind in KINDS),
+    ("plain", "plain, other seeds"),
+    ("plain", "8 pieces"),
+    ("plain", "16 pieces"),
+    ("8 pieces", "16 pieces"),
+    ("plain, more decay", "8 pieces, more decay"),
+    ("plain, more dropout", "8 pieces, more dropout"),
+    ("linear leaves", "two layers, 8 pieces"),
+    ("plain", "linear leaves"),
+    ("8 pieces", "linear leaves"),
+    ("plain", "8 pieces", "linear leaves"),
+    ("plain", "8 pieces", "plain, other seeds", "8 pieces, other seeds"),
+    ("plain", "8 pieces", "linear leaves", "two layers, 8 pieces"),
+    ("plain, more decay", "8 pieces, more decay", "linear leaves", "two layers, 8 pieces"),
+    ("plain, more dropout", "8 pieces, more dropout", "linear leaves", "two layers, 8 pieces"),
+]
 HELD_OUT = 0.25
 ROWS = 2048  # of a prediction
 
@@ -72,13 +98,11 @@ def _inner(data: StudySet) -> StudySet:
 
 def compare(data: StudySet, precision: str) -> dict[str, list[float]]:
     said = {kind: _probabilities(model, data, precision, SEEDS.get(kind, 0)) for kind, model in KINDS.items()}
-    pairs = {f"{one} + {other}": (one, other) for one, other in itertools.combinations(KINDS, 2)}
-    mixes = {**{kind: (kind,) for kind in KINDS}, **pairs}
     found = {}
-    for mix, kinds in mixes.items():
+    for kinds in MIXES:
         sums = [sum(said[kind][run] for kind in kinds) for run in range(data.runs)]
         right = [(own.argmax(1) == data.y[held].cpu()) for own, held in zip(sums, data.test, strict=True)]
-        found[mix] = [round(float(run.double().mean()), 5) for run in right]
+        found[" + ".join(kinds)] = [round(float(run.double().mean()), 5) for run in right]
     return found
 
 

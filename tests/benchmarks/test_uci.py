@@ -525,7 +525,10 @@ def test_the_page_on_choosing_a_tree(cache, monkeypatch):
     page = cache / "page.md"
     marks = "\n".join(f"<!-- {name}: begin -->old<!-- {name}: end -->" for name in ("numbers", "searches"))
     page.write_text(f"before\n{marks}\nafter\n")
+    readme = cache / "readme.md"
+    readme.write_text("<!-- means: begin -->old<!-- means: end -->")
     monkeypatch.setattr(choosing_page, "PAGE", page)
+    monkeypatch.setattr(choosing_page, "README", readme)
     monkeypatch.setattr(choosing_page, "SPEED", cache / "none.json")
     choosing_page.write(searches, results)
     text = page.read_text()
@@ -533,6 +536,7 @@ def test_the_page_on_choosing_a_tree(cache, monkeypatch):
     assert f"| all | 3 | +5.0 ± {error:.1f} (3 : 0) | -5.0 ± {error:.1f} (0 : 3) | +0.0 ± 0.0 (0 : 0) |" in text
     assert "| 10,000 and more | 0 | - | - | - |" in text
     assert choosing_page.NOT_RUN in text
+    assert choosing_page.NOT_RUN in readme.read_text()
     assert "old" not in text
     assert text.startswith("before\n")
     assert text.endswith("after\n")
