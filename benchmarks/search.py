@@ -39,8 +39,9 @@ from tartree.nn import Classes
 from tartree.search import expand
 from tartree.search.candidates import Candidate, make_candidate
 from tartree.search.engine import Engine
+from tartree.search.folds import draw_rows, split
 from tartree.search.group import Cell, Group
-from tartree.search.problem import Problem, Table, draw_rows, split
+from tartree.search.problem import Problem, Table
 from tartree.search.trials import Rule, Trial, ranked, who_goes_on
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -276,6 +276,34 @@ def test_optuna_is_asked_for_before_the_data(monkeypatch, options):
     )  # fmt: skip
 
 
+def test_groups_are_held_out_together(tmp_path):
+    """Visits say who a patient is, and nothing of what they have: new patients cannot be told apart."""
+    draw = np.random.default_rng(0)
+    patients = np.repeat(np.arange(40), 4)
+    values = draw.normal(size=(40, 40))[patients] + 0.01 * draw.normal(size=(160, 40))
+    ill = draw.permutation(np.repeat(["yes", "no"], 20))[patients]
+    rows = [[f"p{who}", *map("{:.3f}".format, own), has] for who, own, has in zip(patients, values, ill, strict=True)]
+    header = ["patient", *(f"m{i}" for i in range(40)), "ill"]
+    path = write_csv(tmp_path / "visits.csv", rows, header=header)
+    command = ("search", path, "--target", "ill", "--space", "readable", "--epochs", 20, "--no-report", "--json")
+    known = json.loads(succeed(*command, "--drop", "patient").stdout)
+    new = json.loads(succeed(*command, "--groups", "patient", "-o", "new.tart").stdout)
+    assert known["chosen"]["score"] > 0.9
+    assert new["chosen"]["score"] < 0.75
+    assert "patient" not in load("new.tart").feature_names_in_
+    fails("has no column 'patients'; did you mean 'patient'?", *command, "--groups", "patients", "--force")
+    fails("column 'ill' of --groups cannot be the target too", *command, "--groups", "ill", "--force")
+    options = ("--groups", "patient", "--drop", "patient", "--force")
+    fails("column 'patient' of --groups cannot be left out too", *command, *options)
+    rows[3][0] = ""
+    path = write_csv(tmp_path / "visits.csv", rows, header=header)
+    message = "column 'patient' of --groups has gaps in 1 of 160 rows; give these rows a group of their own"
+    fails(message, *command, "--groups", "patient", "--force")
+    settings = Settings(groups="patient", drop=("m1",), out="m.tart")
+    said = searching_words.fit_with({"depth": 2}, settings, "visits.csv", "ill", "classification")
+    assert "--drop m1 --drop patient" in said
+
+
 def test_errors(patients_csv):
     fails(
         f"{patients_csv} has no column 'diagnosi'; did you mean 'diagnosis'?",

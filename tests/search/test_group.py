@@ -7,8 +7,9 @@ import torch
 from tartree import TartClassifier
 from tartree.nn import Classes
 from tartree.search.candidates import make_candidate
+from tartree.search.folds import draw_rows, split
 from tartree.search.group import Cell, Group, TimeIsUp
-from tartree.search.problem import Problem, Table, draw_rows, padded, split
+from tartree.search.problem import Problem, Table, padded
 
 from ..conftest import DEVICE
 

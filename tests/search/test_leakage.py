@@ -9,7 +9,8 @@ from tartree import StructureSearch, TartClassifier
 from tartree.nn import Classes
 from tartree.search.candidates import make_candidate
 from tartree.search.engine import Engine
-from tartree.search.problem import Problem, Table, split
+from tartree.search.folds import split
+from tartree.search.problem import Problem, Table
 from tartree.search.trials import who_goes_on
 
 SPACE = {"depth": [0, 1, 2], "leaf_layers": [0, 1], "selection": ["multi", "single"]}

@@ -53,17 +53,17 @@ def test_a_study_is_gone_on_with(iris, tmp_path):
     weight = np.linspace(1, 2, 150)
     for word, search, data in (
         ("rows was 150 and is 100", StructureSearch(QUICK, SPACE, **given), (iris[0][:100], iris[1][:100])),
-        ("data was", StructureSearch(QUICK, SPACE, **given), (iris[0], flipped)),
-        ("data was", StructureSearch(QUICK, SPACE, **given), (iris[0] ** 2, iris[1])),
-        ("data was", StructureSearch(QUICK, SPACE, **given), (*iris, weight)),
-        ("data was", StructureSearch(QUICK, SPACE, folds=KFold(4), **given), iris),
+        ("data was another", StructureSearch(QUICK, SPACE, **given), (iris[0], flipped)),
+        ("data was another", StructureSearch(QUICK, SPACE, **given), (iris[0] ** 2, iris[1])),
+        ("data was another", StructureSearch(QUICK, SPACE, **given), (*iris, weight)),
+        ("data was another", StructureSearch(QUICK, SPACE, folds=KFold(4), **given), iris),
         ("estimator was", StructureSearch(TartClassifier(epochs=17), SPACE, **given), iris),
         ("seeds was 1 and is 2", StructureSearch(QUICK, SPACE, seeds=2, **given), iris),
+        ("space was another", StructureSearch(QUICK, {"members": [1, 2]}, **given), iris),
+        ("space was another", StructureSearch(QUICK, [*SPACE, {"depth": 5}], **given), iris),
     ):
-        with pytest.raises(ValueError, match=f"on its own table, with its own estimator, however: .*{word}"):
+        with pytest.raises(ValueError, match=f"on its own table, with its own estimator and space, however: {word}"):
             search.fit(*data)
-    with pytest.raises(ValueError, match="in its own space"):
-        StructureSearch(QUICK, {"members": [1, 2]}, **given).fit(*iris)
 
 
 def test_a_pruner_says_who_goes_on(iris):

@@ -119,6 +119,11 @@ def fit(data: str, target: str, as_json: bool, quiet: bool, **options: Any) -> N
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
 @click.option("--drop-missing-target", is_flag=True, help="Leave out rows without a target.")
 @click.option("--folds", type=click.IntRange(min=2), default=4, show_default=True, help="Of the cross-validation.")
+@click.option(
+    "--groups",
+    metavar="COLUMN",
+    help="Hold rows with the same value here out together, such as visits of a patient. Not used to predict.",
+)
 @click.option("--epochs", type=click.IntRange(min=1), help="Passes over the rows in training.")
 @click.option("--jobs", type=int, callback=_not_zero, help="Processes that train at the same time; -1: one a core.")
 @click.option("--cluster", metavar="ADDRESS", help="Train on a Ray cluster: auto, or HOST:PORT.")

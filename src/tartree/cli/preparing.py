@@ -48,15 +48,30 @@ def prepare(
     return table.drop_columns([target]), table[target], raw
 
 
-def check_columns(source: Source, target: str, drop: tuple[str, ...]) -> None:
-    """Raise unless there are the target, what is to be dropped, and something beside them."""
-    for name in (target, *drop):
+def check_columns(source: Source, target: str, drop: tuple[str, ...], groups: str | None = None) -> None:
+    """Raise unless there are the target, the groups, what is to be dropped, and something beside them."""
+    others = drop if groups is None else (*drop, groups)
+    for name in (target, *others):
         if name not in source.names:
             raise missing_column(name, source.names, source.label)
     if target in drop:
         raise Problem(f"column {target!r} cannot be both the target and left out")
-    if set(source.names) == {target, *drop}:
+    if groups == target or groups in drop:
+        raise Problem(f"column {groups!r} of --groups cannot be {'the target' if groups == target else 'left out'} too")
+    if set(source.names) == {target, *others}:
         raise Problem(f"{source.label} has no column beside the target {target!r} to predict it from")
+
+
+def group_values(column: Any, name: str) -> list[Any]:
+    """What the rows belong to; raises where one says nothing."""
+    present = _is_present(column)
+    if n_gaps := len(column) - _count(present):
+        raise Problem(
+            f"column {name!r} of --groups has gaps in {n_gaps:,} of {counted(len(column), 'row')}; give these rows a "
+            "group of their own"
+        )
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def _typed(table: Any, source: Source, notes: Notes) -> Any:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tartree.cli import clusters
 from tartree.cli.errors import counted, told
 from tartree.cli.notes import Notes
-from tartree.cli.preparing import check_columns, look_at_columns, prepare
+from tartree.cli.preparing import check_columns, group_values, look_at_columns, prepare
 from tartree.cli.reading import open_table
 from tartree.cli.searching_checks import check_files, check_optuna, check_storage
 from tartree.cli.searching_words import COLUMNS, WHY, decided, fit_with, front_row, front_table, leaves, unfinished
@@ -41,6 +41,7 @@ class Settings:
     drop: tuple[str, ...] = ()
     drop_missing_target: bool = False
     folds: int = 4
+    groups: str | None = None
     epochs: int | None = None
     jobs: int | None = None
     cluster: str | None = None
@@ -115,17 +116,21 @@ def search_file(data: str, target_name: str, settings: Settings, notes: Notes) -
     """Read a table, search on it, and write the model, the picture and the page."""
     check_optuna(settings)
     with open_table(data, notes, target=target_name, drop=settings.drop) as source:
-        check_columns(source, target_name, settings.drop)
+        check_columns(source, target_name, settings.drop, settings.groups)
         check_files(settings, data)
         check_storage(settings)
         table, labels, raw = prepare(source, target_name, settings.drop, settings.drop_missing_target, notes)
     target = read_target(labels, raw, target_name, settings.task, notes)
+    groups = None
+    if settings.groups is not None:
+        groups = group_values(table[settings.groups], settings.groups)
+        table = table.drop_columns([settings.groups])
     with notes.warnings():
         # What an interrupted fit leaves is said below, in words of the command line.
         warnings.filterwarnings("ignore", "(the fit of the chosen structure|fit was interrupted)", UserWarning)
         look_at_columns(table, source.label, notes)
         with _shown(notes) as show, clusters.backend(settings.cluster):
-            search = settings.make_search(target.task, show).fit(table, target.values)
+            search = settings.make_search(target.task, show).fit(table, target.values, groups=groups)
         if said := unfinished(search):
             notes.add(said)
         results = _Results(search, settings, notes)

@@ -96,7 +96,8 @@ def fit_with(params: dict[str, Any], settings: Settings, data: str, target_name:
         return f"{kind.__name__}({given}).fit(X, y)"
     words = ["tartree", "fit", data, "--target", target_name]
     words += [] if settings.task == "auto" else ["--task", settings.task]
-    words += [word for name in settings.drop for word in ("--drop", name)]
+    left_out = settings.drop if settings.groups is None else (*settings.drop, settings.groups)
+    words += [word for name in left_out for word in ("--drop", name)]
     words += ["--drop-missing-target"] if settings.drop_missing_target else []
     words += [word for name, value in own.items() for word in (f"--{name}", str(value))]
     words += [] if settings.seed == 0 else ["--seed", str(settings.seed)]

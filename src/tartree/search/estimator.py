@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -24,7 +23,8 @@ from tartree.estimators.rows import number_of_rows
 from tartree.nn import Classes
 from tartree.search.candidates import Candidate, configured, make_candidate
 from tartree.search.engine import Engine, describe
-from tartree.search.problem import Fold, Problem, Rows, Table, draw_rows, split
+from tartree.search.folds import draw_rows, make_folds, read_groups
+from tartree.search.problem import Problem, Rows, Table
 from tartree.search.scores import scoring_name
 from tartree.search.sizes import Size, size_of
 from tartree.search.spaces import Parameters, Space, expand
@@ -73,7 +73,8 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     max_leaves : int, optional
         Only structures that use at most so many leaves; the rule chooses among them.
     folds : int or a scikit-learn splitter, default=4
-        Of the cross-validation. Own folds name rows of the table; rows that the search leaves out are left out of them.
+        Of the cross-validation; a splitter gets the `groups` of `fit`. Own folds name rows of the table; rows that the
+        search leaves out are left out of them.
     seeds : int, default=1
         Trainings of each fold from different weights; their scores are averaged.
     scoring : str, optional
@@ -202,7 +203,9 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     # The search
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Self:
         """Search on a table and its target, then fit the chosen structure to all rows.
 
         Parameters
@@ -211,6 +214,8 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         y : array of shape (rows,), or (rows, targets) for regression
         sample_weight : array of shape (rows,), optional
             Weights of rows, in training and in the scores.
+        groups : array of shape (rows,), optional
+            What rows belong to, such as patients with several visits: rows of one group are held out together.
         """
         start = time.perf_counter()
         self._check()
@@ -226,7 +231,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
             self.study_ = open_study(self, seed)
             seed = seed_of(self.study_, seed)
-        problem = self._problem(base, X, y, sample_weight, seed)
+        problem = self._problem(base, X, y, sample_weight, groups, seed)
         engine = Engine(
             problem,
             self._fractions(),
@@ -301,7 +306,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             return [1.0]
         return [float(self.halving) ** -step for step in reversed(range(self.rungs))]
 
-    def _problem(self, base: BaseTart, X: Any, y: ArrayLike, sample_weight: Any, seed: int) -> Problem:
+    def _problem(self, base: BaseTart, X: Any, y: ArrayLike, sample_weight: Any, groups: Any, seed: int) -> Problem:
         """Encode once, and split into folds."""
         if number_of_rows(X) < 2:
             raise ValueError(
@@ -309,6 +314,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             )
         first = clone(base).set_params(random_state=seed)
         target, weight = first._prepare(X, y, sample_weight)
+        groups = None if groups is None else read_groups(groups, len(target))
         self.n_features_in_ = first.n_features_in_
         for name in ("feature_names_in_", "classes_"):
             if hasattr(first, name):
@@ -320,7 +326,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         given = first._sample_weight(sample_weight, len(target))
         if given is not None:
             rows = rows[given[rows] > 0]
-        self.splits_ = self._splits(target.numpy(), strata, rows, seed)
+        self.splits_ = make_folds(self.folds, target.numpy(), strata, groups, rows, seed)
         self.scoring_ = scoring_name(self.scoring, first._output())
         if self.scoring_ == "r2" and (fewest := min(len(held) for _, held in self.splits_)) < 2:
             raise ValueError(f"folds must hold out 2 rows at least, since R2 compares rows, however: {fewest}")
@@ -338,32 +344,6 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             seed,
             first._device(),
         )
-
-    def _splits(self, target: NDArray[Any], strata: NDArray[Any] | None, rows: Rows, seed: int) -> list[Fold]:
-        if isinstance(self.folds, int | np.integer) and not isinstance(self.folds, bool):
-            if not 2 <= self.folds <= len(rows):
-                raise ValueError(
-                    f"folds must be from 2 to the number of rows, {len(rows)}, however: folds={self.folds}"
-                )
-            return list(split(len(target), strata, int(self.folds), seed, rows))
-        try:
-            splitter = check_cv(self.folds, target, classifier=strata is not None)
-        except (TypeError, ValueError):
-            raise ValueError(
-                "folds must be a number, a splitter of scikit-learn or a list of pairs of rows, however: "
-                f"folds={self.folds!r}"
-            ) from None
-        kept = np.isin(np.arange(len(target)), rows)
-        found = [
-            (_kept(learnt, kept), _kept(held, kept))
-            for learnt, held in splitter.split(np.zeros((len(target), 1)), target)
-        ]
-        if not found or not all(len(side) for fold in found for side in fold):
-            raise ValueError(
-                f"folds must have rows to learn from and rows held out, however: {self.folds!r} gives "
-                f"{[tuple(map(len, fold)) for fold in found]} of them"
-            )
-        return found
 
     def _explore(self, engine: Engine, base: BaseTart, seed: int) -> None:
         sampler = self._sampler()
@@ -535,16 +515,6 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 class _NotFitted(Exception):
     """Why a structure could not be fitted to all rows."""
-
-
-def _kept(given: Any, kept: NDArray[np.bool_]) -> Rows:
-    """Rows of a fold, less those that the search does not look at."""
-    side = np.asarray(given)
-    side = np.flatnonzero(side) if side.dtype == bool else side.astype(np.intp)
-    if len(side) and not -len(kept) <= side.min() <= side.max() < len(kept):
-        raise ValueError(f"folds must name rows from 0 to {len(kept) - 1}, however: {side.min()} to {side.max()}")
-    side = side % len(kept)
-    return side[kept[side]]
 
 
 def _table(estimator: BaseTart, X: Any, target: torch.Tensor, weight: NDArray[np.float64] | None, rows: Rows) -> Table:

@@ -6,10 +6,8 @@ run, and the members of all parts are trained together. A row in no fold of a pa
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -50,37 +48,6 @@ class Problem:
     seeds: int  # trainings of each fold
     random_state: int
     device: torch.device
-
-
-def split(n_rows: int, strata: NDArray[Any] | None, folds: int, seed: int, rows: Rows | None = None) -> Iterator[Fold]:
-    """Folds of some rows, with the same shares of classes; a class of one row is learnt in each, and never held out."""
-    from sklearn.model_selection import KFold, StratifiedKFold
-
-    rows = np.arange(n_rows) if rows is None else rows
-    if strata is None:
-        for train, held in KFold(folds, shuffle=True, random_state=seed).split(rows):
-            yield rows[train], rows[held]
-        return
-    labels = strata[rows]
-    _, place, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    alone, others = rows[counts[place] == 1], rows[counts[place] > 1]
-    if len(others) < folds or counts.max() < folds:
-        raise ValueError(f"folds must be at most the rows of the largest class, {int(counts.max())}, however: {folds=}")
-    with warnings.catch_warnings():  # a class with fewer rows than folds is missing from some of them
-        warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        splits = list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(others, strata[others]))
-    for train, held in splits:
-        yield np.sort(np.concatenate([others[train], alone])), others[held]
-
-
-def draw_rows(n_rows: int, strata: NDArray[Any] | None, most: int, seed: int) -> Rows:
-    """So many rows at most, in order, with the same shares of classes."""
-    if n_rows <= most:
-        return np.arange(n_rows)
-    order = np.random.default_rng(seed).permutation(n_rows)
-    if strata is not None:  # sorted by class, of which every k-th is taken
-        order = order[np.argsort(strata[order], kind="stable")]
-    return np.sort(order[np.floor(np.arange(most) * n_rows / most).astype(np.intp)])
 
 
 def padded(lists: Sequence[Rows]) -> tuple[Tensor, Tensor | None]:

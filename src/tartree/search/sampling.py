@@ -56,7 +56,7 @@ def explore(search: StructureSearch, engine: Engine, base: BaseTart, study: Any,
     """Ask a study for candidates until the budget is spent."""
     choices = Choices(search.space, base.get_params(deep=False))
     with _quiet(_optuna(), search.verbose):
-        _check_table(study, engine, base)
+        _check_table(study, engine, base, choices)
         search._trials.extend(_earlier(study, choices))
         known = {choices.identity(trial.params): trial for trial in search._trials if trial.state in DECIDED}
         left: float = default_trials if search.trials is None and search.seconds is None else search.trials or math.inf
@@ -134,6 +134,14 @@ class Choices:
     def identity(self, params: Parameters) -> str:
         return identity(params, self.base)
 
+    def digest(self) -> str:
+        """The same for the same choices, in another process too."""
+        said = [
+            [(name, [_label(value, i) for i, value in enumerate(values)]) for name, values in block.items()]
+            for block in self.blocks
+        ]
+        return hashlib.sha256(repr(said).encode()).hexdigest()
+
     def pick(self, trial: Any) -> Parameters:
         """The parameters of a trial; what is not decided yet is asked for."""
         place = 0
@@ -177,12 +185,7 @@ def _earlier(study: Any, choices: Choices) -> list[Trial]:
         state = old.user_attrs.get(FOUND)
         if not state or not (state.get("scores") or state["state"] == "failed"):
             continue
-        try:
-            params = choices.pick(optuna.trial.FixedTrial(old.params))
-        except ValueError as error:
-            raise ValueError(
-                f"a study must be gone on with in its own space, however: {error}; give another study_name"
-            ) from error
+        params = choices.pick(optuna.trial.FixedTrial(old.params))
         trial = Trial(len(found), params, state["all_epochs"], state=state["state"], reason=state["reason"])
         trial.epochs, trial.scores = state["epochs"], np.array(state["scores"])
         trial.size = None if state["size"] is None else Size(*state["size"])
@@ -195,8 +198,8 @@ def _earlier(study: Any, choices: Choices) -> list[Trial]:
     return list(found.values())
 
 
-def _check_table(study: Any, engine: Engine, base: BaseTart) -> None:
-    """Raise where a study was made with other data, folds or estimator: its scores would mean nothing here."""
+def _check_table(study: Any, engine: Engine, base: BaseTart, choices: Choices) -> None:
+    """Raise where a study was made with other data, folds, estimator or space: its scores would mean nothing here."""
     problem = engine.problem
     table = next(iter(problem.tables.values()))
     digest = hashlib.sha256()
@@ -215,6 +218,7 @@ def _check_table(study: Any, engine: Engine, base: BaseTart) -> None:
         "scoring": problem.scoring,
         "estimator": {name: _word(value) for name, value in sorted(params) if name not in WITHOUT_EFFECT},
         "data": digest.hexdigest(),
+        "space": choices.digest(),
         "seed": problem.random_state,
     }
     before = study.user_attrs.get(FOUND)
@@ -222,9 +226,12 @@ def _check_table(study: Any, engine: Engine, base: BaseTart) -> None:
         study.set_user_attr(FOUND, own)
         return
     if differ := [name for name, value in own.items() if before.get(name) != value]:
-        said = "; ".join(f"{name} was {before.get(name)} and is {own[name]}" for name in differ)
+        said = "; ".join(
+            f"{name} was another" if name in ("data", "space") else f"{name} was {before.get(name)} and is {own[name]}"
+            for name in differ
+        )
         raise ValueError(
-            f"a study must be gone on with on its own table, with its own estimator, however: {said}; "
+            f"a study must be gone on with on its own table, with its own estimator and space, however: {said}; "
             "give another study_name"
         )
 
