@@ -291,7 +291,7 @@ def test_groups_are_held_out_together(tmp_path):
     assert known["chosen"]["score"] > 0.9
     assert new["chosen"]["score"] < 0.75
     assert "patient" not in load("new.tart").feature_names_in_
-    fails("has no column 'patients'; did you mean 'patient'?", *command, "--groups", "patients", "--force")
+    fails(f"{path} has no column 'patients'; did you mean 'patient'?", *command, "--groups", "patients", "--force")
     fails("column 'ill' of --groups cannot be the target too", *command, "--groups", "ill", "--force")
     options = ("--groups", "patient", "--drop", "patient", "--force")
     fails("column 'patient' of --groups cannot be left out too", *command, *options)
