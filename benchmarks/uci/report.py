@@ -11,7 +11,7 @@ import numpy as np
 from tartree.datasets import OFFICIAL, uci_index
 from uci import models, ranks
 from uci.baselines import BASELINES
-from uci.differences import by_chance, not_learnt, other_seeds, too_deep, without_one
+from uci.differences import as_many_leaves, by_chance, not_learnt, other_seeds, too_deep, without_one
 from uci.models import ALIASES, GROUPS, Means
 from uci.results import Results
 from uci.scores import Scores, mix_means
@@ -38,6 +38,7 @@ def write_report(results: Results, out: Path) -> Path:
         *(_paper_table(scores, title, names) for title, names in TABLES),
         _remarks(),
         without_one(scores),
+        as_many_leaves(scores),
         by_chance(scores),
         other_seeds(scores, out),
         too_deep(scores),

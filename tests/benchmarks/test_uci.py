@@ -245,6 +245,14 @@ def test_what_the_missing_set_would_have_to_give():
     assert "It is outside for TART-A: there it cannot." in text
 
 
+def test_trees_with_as_many_leaves_are_compared():
+    summary = UciSummary(20_000, 3, 2, False, (), "", 0)
+    lines = accuracies("D4-L2-single", one=[0.90] * 4) + accuracies("D1-L2-W15-single", one=[0.912] * 4)
+    scores = Scores({(line["model"], line["set"]): line for line in lines}, {"one": summary})
+    rows = [line for line in differences.as_many_leaves(scores).splitlines() if line.startswith("| 16")]
+    assert rows == ["| 16, 15 | large | 89.0, 90.1 (+1.1) | 90.0, 91.2 (+1.2) |"]
+
+
 def test_the_paper_has_24_structures_of_19_trainings():
     assert len(models.STRUCTURES) == 24
     assert len({one.training for one in models.STRUCTURES}) == 19
