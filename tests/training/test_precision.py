@@ -66,3 +66,19 @@ def test_every_precision_learns(output, leaf_layers, kind):
     history = train(tree, TensorRows(x, target), recipe, generator=torch.Generator().manual_seed(0))
     assert history["loss"][-1] < 0.9 * history["loss"][0]
     assert all(parameter.dtype == torch.float32 for parameter in tree.parameters())
+
+
+@pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch has the older name only")
+@pytest.mark.parametrize("before", ["none", "ieee", "tf32"])
+def test_the_recipe_decides_and_leaves_no_trace(before):
+    matmul = torch.backends.cuda.matmul
+    found, matmul.fp32_precision = matmul.fp32_precision, before
+    try:
+        for kind, inside in (("single", "ieee"), ("tf32", "tf32")):
+            with precision(Recipe(precision=kind), torch.device("cuda")):
+                assert matmul.fp32_precision == inside
+            assert matmul.fp32_precision == before
+            test_every_precision_learns(Classes(2), 0, kind)
+            assert matmul.fp32_precision == before
+    finally:
+        matmul.fp32_precision = found

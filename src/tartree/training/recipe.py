@@ -42,7 +42,8 @@ class Recipe:
         Adam in steps of batches; or L-BFGS on the whole table in double precision, for models with a convex loss such
         as logistic regression: `epochs` are then iterations, and the decays penalties as in scikit-learn.
     precision : {"single", "tf32", "bfloat16"}
-        Of matrix products in training. TensorFloat-32 is faster where a GPU has it; bfloat16 takes half the memory too.
+        Of matrix products in training, whatever torch is set to. TensorFloat-32 is faster where a GPU has it; bfloat16
+        takes half the memory too.
     """
 
     epochs: int = 200

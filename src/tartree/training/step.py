@@ -143,9 +143,16 @@ def precision(recipe: Recipe, device: torch.device) -> Iterator[None]:
         with torch.autocast(device.type, torch.bfloat16):
             yield
         return
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = before or recipe.precision == "tf32"
+    if device.type != "cuda":
+        yield
+        return
+    # The older name cannot be read any more once somebody has used the newer one, which torch has since 2.9.
+    matmul = torch.backends.cuda.matmul
+    is_new, is_tf32 = hasattr(matmul, "fp32_precision"), recipe.precision == "tf32"
+    name = "fp32_precision" if is_new else "allow_tf32"
+    before = getattr(matmul, name)
+    setattr(matmul, name, ("tf32" if is_tf32 else "ieee") if is_new else is_tf32)
     try:
         yield
     finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
+        setattr(matmul, name, before)
