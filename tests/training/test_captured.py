@@ -7,9 +7,9 @@ import torch
 
 from tartree import Structure
 from tartree.nn import Classes, Tree, Values
+from tartree.nn.captured import Captured, can_capture
 from tartree.training import Recipe, TensorRows, train
 from tartree.training.adam import Adam, KernelAdam, paces
-from tartree.training.captured import Captured, can_capture
 from tartree.training.epochs import CapturedEpochs
 from tartree.training.step import Step
 

@@ -3,6 +3,7 @@
 from tartree.nn.axis import AxisDecision
 from tartree.nn.backbones import BackboneDecision, ConvBackbone, LayeredDecision
 from tartree.nn.branching import ACTIVATIONS, Branching
+from tartree.nn.captured import Predictor
 from tartree.nn.decisions import MLPDecision, UniformDecision
 from tartree.nn.factories import Axis, Backbone, Conv, Layered, Pieces, Soft, Subspace
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
@@ -33,6 +34,7 @@ __all__ = [
     "Output",
     "PieceLeaf",
     "Pieces",
+    "Predictor",
     "Selection",
     "Soft",
     "SoftDecision",

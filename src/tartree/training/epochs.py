@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from tartree.nn import Tree
+from tartree.nn.captured import Captured, can_capture
 from tartree.ops import fused
 from tartree.training.adam import paces
-from tartree.training.captured import Captured, can_capture
 from tartree.training.recipe import Recipe
 from tartree.training.redundancy import participation, tables_of
 from tartree.training.rows import Batch, OwnRows, Rows, TensorRows

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from tartree import losses
 from tartree.nn import Selection, Tree, combine
+from tartree.nn.captured import Captured, can_capture
 from tartree.ops import fused
-from tartree.training.captured import Captured, can_capture
 from tartree.training.rows import Batch, OwnRows, Rows, TensorRows
 from tartree.training.team import ALONE, Team
 

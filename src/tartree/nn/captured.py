@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from tartree.nn import Tree
 from tartree.nn.branching import sigsoftmax, spherical
+from tartree.nn.tree import Selection, Tree
 
 EAGER_CALLS = 2  # before capture: what is loaded or compiled at first use cannot be captured
 
@@ -66,6 +66,57 @@ class Captured:
             graph.capture_end()
         self.graph = graph
         graph.replay()  # capturing has computed nothing yet
+
+
+class Predictor:
+    """Predictions for batch after batch of one size: on a GPU, each costs what its kernels cost.
+
+    Parameters
+    ----------
+    tree : Tree
+        It is put into evaluation mode. Later changes of its parameters in place are seen.
+    x : Tensor of shape (batch, features) or (members, batch, features)
+        The memory that rows are predicted from; it is kept.
+    selection : {"multi", "single"}
+
+    Examples
+    --------
+    >>> from tartree import Structure
+    >>> from tartree.nn import Classes, Predictor, Tree
+    >>> tree = Tree.build(Structure(3), 5, Classes(2))
+    >>> predict = Predictor(tree, torch.zeros(4, 5))
+    >>> predict(torch.randn(4, 5)).shape
+    torch.Size([1, 4, 2])
+    """
+
+    def __init__(self, tree: Tree, x: Tensor, selection: Selection = "multi") -> None:
+        self.tree, self.x, self.selection = tree.eval(), x, selection
+        self.run: Callable[[], None] = self._predict
+        self._predict()  # whatever is wrong is said here
+        if x.device.type == "cuda" and can_capture(tree):
+            self.run = Captured(self._predict)
+            aside = torch.cuda.Stream(x.device)
+            aside.wait_stream(torch.cuda.current_stream(x.device))
+            with torch.cuda.stream(aside):
+                for _ in range(EAGER_CALLS + 1):
+                    self.run()
+            torch.cuda.current_stream(x.device).wait_stream(aside)
+
+    @torch.no_grad()
+    def _predict(self) -> None:
+        self.found = self.tree.predict(self.x, self.selection)
+
+    def __call__(self, x: Tensor | None = None) -> Tensor:
+        """What `Tree.predict` gives for rows, or for those written into `x`; the next call may overwrite it."""
+        if x is not None:
+            if x.shape != self.x.shape:
+                raise ValueError(
+                    f"rows must have the shape {tuple(self.x.shape)} that the predictor was made for, however: "
+                    f"{tuple(x.shape)}; make another one for these"
+                )
+            self.x.copy_(x)
+        self.run()
+        return self.found
 
 
 @contextmanager
