@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from tartree import Structure, losses
-from tartree.nn import Classes, Gaussian, Tree, Values, best_leaf, combine, search
+from tartree.nn import Classes, Gaussian, Leaves, Tree, Values, best_leaf, combine, search
 
 from ..conftest import IRREGULAR
 from ..test_structure import structures
@@ -213,7 +213,7 @@ def test_training_and_gradients_are_left_alone():
         assert tree.predict(x, "single").requires_grad
 
 
-def test_it_sees_weights_that_change():
+def test_it_sees_weights_that_change(way):
     tree = build(Structure(5), 3.0)
     x = torch.randn(20, 6, dtype=torch.float64)
     mlp = tree.decision.mlp
@@ -229,6 +229,56 @@ def test_it_sees_weights_that_change():
     check(tree, x.float())
     tree.decision = build(Structure(5), 3.0).decision
     check(tree.double(), x)
+    tree.decision.mlp = build(Structure(5), 3.0).decision.mlp
+    check(tree, x)
+
+
+def test_it_sees_a_module_that_cannot_be_searched(way):
+    tree = build(Structure(5), 3.0)
+    x = torch.randn(20, 6, dtype=torch.float64)
+    check(tree, x)
+
+    class Turned(type(tree.decision.mlp)):
+        def forward(self, x):
+            return -super().forward(x)
+
+    searchable = tree.decision.mlp
+    tree.decision.mlp = Turned(6, searchable.sizes).double()
+    assert not best_leaf.applies(tree, x)
+    check(tree, x)
+    tree.decision.mlp = searchable
+    assert best_leaf.applies(tree, x)
+    check(tree, x)
+
+
+@pytest.mark.parametrize("name", ["", "decision", "decision.mlp", "branching", "leaf", "leaf.mlp"])
+@pytest.mark.parametrize("before", [False, True])
+def test_forward_hooks_are_called(name, before, monkeypatch):
+    """Hooks that turn what goes in or comes out are seen in what is predicted, and no longer when they are gone."""
+    monkeypatch.setattr(best_leaf, "ONE_LEAF", 0.0)  # leaves that search would not call as a whole
+    tree = build(Structure(5), 3.0)
+    x = torch.randn(20, 6, dtype=torch.float64)
+    plain = tree.predict(x, "single")
+    module = tree.get_submodule(name)
+    called = []
+    if before:
+        handle = module.register_forward_pre_hook(lambda _, given: called.append(name) or (-given[0],))
+    else:
+        handle = module.register_forward_hook(
+            lambda _, given, out: called.append(name) or (Leaves(*(-part for part in out)) if name == "" else -out)
+        )
+    assert not best_leaf.applies(tree, x)
+    arrival, numbers = tree(x)
+    called.clear()
+    hooked = tree.predict(x, "single")
+    assert called == [name]
+    assert torch.equal(hooked, combine(arrival, tree.output.mean(numbers), "single"))
+    assert not torch.equal(hooked, plain)
+    if not name.startswith("leaf") and name:
+        assert torch.equal(best_leaf.best_leaf(tree, x)[0], arrival.argmax(-1))
+    handle.remove()
+    assert best_leaf.applies(tree, x)
+    assert torch.equal(tree.predict(x, "single"), plain)
 
 
 @pytest.fixture

@@ -111,7 +111,8 @@ def applies(tree: Tree, x: Tensor) -> bool:
     """Whether the best leaf may be searched for: in inference (eval, without gradients) on a CPU, on a tree as follows.
 
     Every node has one parent (a stride equal to the window, or an irregular tree), softmax makes its branches, and its
-    logits come from weights of its own: linear decisions, or perceptrons that no two nodes share.
+    logits come from weights of its own: linear decisions, or perceptrons that no two nodes share. Nor may any of its
+    modules have forward hooks, which a search would pass by.
     """
     return _usable(tree, x) is not None
 
@@ -141,10 +142,19 @@ def _full(tree: Tree, x: Tensor, dtype: torch.dtype | None = None) -> tuple[Tens
 def _usable(tree: Tree, x: Tensor) -> Searcher | None:
     if tree.training or torch.is_grad_enabled() or torch.compiler.is_compiling() or x.device.type != "cpu":
         return None
+    if _has_hooks(tree):
+        return None
     searcher = _searchers.get(tree)
     if searcher is None or not searcher.sees(tree):
         searcher = _searchers[tree] = Searcher(tree)
     return searcher if searcher.takes(x) and x.shape[-2] else None
+
+
+def _has_hooks(tree: Tree) -> bool:
+    """Whether forward hooks wait on a module that a search would not call."""
+    parts: Any = tree._modules.values()
+    modules = [tree, *parts, *(module for part in parts for module in part._modules.values() if module is not None)]
+    return any(module._forward_hooks or module._forward_pre_hooks for module in modules)
 
 
 def _costs(searcher: Searcher, batch: int) -> tuple[float, float, float]:

@@ -98,7 +98,7 @@ class Searcher:
         self.structure, self.decision, self.branching = tree.structure, tree.decision, tree.branching
         self.usable = False
         self.costs: dict[int, tuple[float, float, float]] = {}  # of a batch, as `best_leaf` reckons them
-        mlp: Any = getattr(self.decision, "mlp", None)
+        mlp: Any = self.decision._modules.get("mlp")
         self.mlp: Any = mlp
         self.searchable: bool = (
             type(self.decision) is MLPDecision
@@ -134,6 +134,7 @@ class Searcher:
         modules = tree._modules
         if (
             modules["decision"] is not self.decision
+            or self.decision._modules.get("mlp") is not self.mlp
             or modules["branching"] is not self.branching
             or tree.structure is not self.structure
         ):
