@@ -99,22 +99,29 @@ def test_temperatures(structure, temperature, way):
 
 
 @pytest.mark.parametrize("structure", [Structure(6), Structure(4, 4), *TREES[-4:]], ids=str)
-def test_ties_go_to_the_first_leaf(structure, way):
-    """Nodes without weights split evenly, so that many arrivals are exactly equal."""
-    tree = build(structure, members=2)
-    weight, bias = tree.decision.mlp.weights[0], tree.decision.mlp.biases[0]
-    for share in (1.0, 0.7, 0.3):
-        even = torch.rand(bias.shape) < share
-        weight[even], bias[even] = 0.0, 0.0
-        if structure.window > 2:  # a power of two of children, or the shares would be rounded
-            weight.zero_()
-            bias.copy_(torch.where(even, 0.0, -1e4))
-        x = torch.randn(50, 6, dtype=torch.float64)
-        leaf, arrival = best_leaf.best_leaf(tree, x)
-        everywhere = tree(x).arrival
-        assert not structure.is_regular or (everywhere == everywhere.amax(-1, keepdim=True)).sum(-1).max() > 1
-        assert torch.equal(leaf, everywhere.argmax(-1))
-        torch.testing.assert_close(arrival, everywhere.amax(-1), rtol=1e-12, atol=0)
+def test_ties_go_to_the_first_leaf(structure, way, monkeypatch):
+    """Each row has its own nodes that split evenly or not at all: leaves far apart arrive exactly equally."""
+    monkeypatch.setattr(search, "MOST_BLOCKS", 1.0)  # no row is given up
+    n_rows = 400
+    tree = build(structure, n_features=n_rows, members=2)
+    weight, bias = tree.decision.mlp.weights[0], tree.decision.mlp.biases[0]  # a feature is a row
+    for fan in structure.fans:
+        n_nodes, n_logits = fan.logits.shape
+        if n_logits == 1:
+            logits = torch.randint(-1, 2, (2, n_nodes, 1, n_rows)) * 1e4
+        else:  # a power of two of children, or the shares would be rounded
+            n_even = 2 ** torch.randint(n_logits.bit_length(), (2, n_nodes, 1, n_rows))
+            place = torch.rand(2, n_nodes, n_logits, n_rows).argsort(2)
+            logits = torch.where(place < n_even, 0.0, -1e4)
+        weight[:, torch.from_numpy(fan.logits)] = logits.double()
+    bias.zero_()
+    x = torch.eye(n_rows, dtype=torch.float64)
+    leaf, arrival = best_leaf.best_leaf(tree, x)
+    everywhere = tree(x).arrival
+    n_best = (everywhere == everywhere.amax(-1, keepdim=True)).sum(-1)
+    assert (n_best > 1).double().mean() > 0.2
+    assert torch.equal(leaf, everywhere.argmax(-1))
+    assert torch.equal(arrival, everywhere.amax(-1))
 
 
 def test_only_a_path_is_visited_in_a_sharp_tree(monkeypatch):
