@@ -152,6 +152,34 @@ def test_a_soft_tree_is_given_up_in_time(way):
     check(tree, torch.randn(300, 6, dtype=torch.float64))
 
 
+@pytest.mark.parametrize("n_rows", [8, 30])
+@pytest.mark.parametrize("n_sharp", [0, 6])
+def test_rows_that_are_given_up_are_answered(n_rows, n_sharp, monkeypatch):
+    """An untrained tree with many features is worth a search, but only rows far out are found in time."""
+    tree = build(Structure(12), n_features=800, leaf_layers=0, members=2)
+    x = torch.randn(n_rows, 800, dtype=torch.float64)
+    x[:n_sharp] *= 1e3
+    given_up = []
+    usual = best_leaf._search_rows
+
+    def watched(*arguments):
+        given_up.append(usual(*arguments))
+        return given_up[-1]
+
+    monkeypatch.setattr(best_leaf, "_search_rows", watched)
+    check(tree, x)
+    assert given_up == [list(range(n_sharp, n_rows))]
+
+
+def test_a_soft_tree_is_not_searched_to_its_last_row(monkeypatch):
+    tree = build(Structure(12), n_features=800)
+    searched = []
+    usual = search.Searcher.search
+    monkeypatch.setattr(search.Searcher, "search", lambda *arguments: searched.append(1) or usual(*arguments))
+    check(tree, torch.randn(30, 800, dtype=torch.float64))
+    assert len(searched) == 4
+
+
 def test_a_trained_tree():
     x = torch.randn(400, 6)
     y = (x[:, 0] * x[:, 1] > 0).long() + (x[:, 2] > 0).long()
