@@ -1,5 +1,6 @@
 """The Triton kernels equal the reference: in Triton's interpreter on a CPU, and compiled where there is a GPU."""
 
+import copy
 import os
 import subprocess
 import sys
@@ -7,9 +8,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
 from tartree import Structure, losses, ops
-from tartree.nn import Classes, Leaves, Tree, combine
+from tartree.nn import Classes, Leaves, Tree, Values, combine
 from tartree.ops import fused
 
 from ..conftest import DEVICE
@@ -144,13 +146,7 @@ def test_no_rows():
     assert fused.probabilities_of_best(logits, None, numbers, None, structure).shape == (1, 0, 3)
 
 
-def test_who_suits():
-    x = torch.zeros(2, 3, device=DEVICE)
-    assert fused.suits(x, Structure(3), 10) is ON_GPU
-    assert not fused.suits(x.double(), Structure(3))
-    assert not fused.suits(x, Structure(3), 1000)
-    assert not fused.suits(x, Structure(1, 9))
-    assert not fused.suits(x, Structure(3).without([(3, 2)]))
+def test_what_the_backend_cannot_do_is_refused():
     with pytest.raises(ValueError, match="leaves only"):
         ops.arrival(torch.zeros(2, 7), Structure(3), layers=True, backend="fused")
     with pytest.raises(ValueError, match="starts from logits"):
@@ -160,13 +156,66 @@ def test_who_suits():
 class Sized:
     """A tensor on a GPU, for who only looks at it."""
 
-    device, dtype = torch.device("cuda"), torch.float32
-
-    def __init__(self, *shape):
-        self.shape = torch.Size(shape)
+    def __init__(self, *shape, dtype=torch.float32, device="cuda"):
+        self.shape, self.dtype, self.device = torch.Size(shape), dtype, torch.device(device)
 
     def dim(self):
         return len(self.shape)
+
+
+@pytest.fixture
+def triton(monkeypatch):
+    """Triton as if it were here; set to False, as if it were not."""
+    found = {"triton": True}
+    monkeypatch.setattr(fused, "has_triton", lambda: found["triton"])
+    return found
+
+
+def test_who_suits(triton):
+    """One thing after another that does not suit, each with its nearest neighbour that does."""
+    x = Sized(2, 3)
+    assert fused.suits(x, Structure(3), 10)
+    assert not fused.suits(Sized(2, 3, device="cpu"), Structure(3), 10)
+    for dtype in (torch.bfloat16, torch.float16):
+        assert fused.suits(Sized(2, 3, dtype=dtype), Structure(3))
+    assert not fused.suits(Sized(2, 3, dtype=torch.float64), Structure(3))
+    assert fused.suits(x, Structure(3), fused.MOST_CLASSES)
+    assert not fused.suits(x, Structure(3), fused.MOST_CLASSES + 1)
+    assert fused.suits(x, Structure(1, fused.MOST_CHILDREN))
+    assert not fused.suits(x, Structure(1, fused.MOST_CHILDREN + 1))
+    assert fused.suits(x, Structure(fused.MOST_LEVELS, 2, 1))
+    assert not fused.suits(x, Structure(fused.MOST_LEVELS + 1, 2, 1))
+    assert not fused.suits(x, Structure(0))
+    assert not fused.suits(x, Structure(3).without([(3, 2)]))
+    triton["triton"] = False
+    assert not fused.suits(x, Structure(3), 10)
+
+
+def test_a_gpu_suits_by_itself():
+    assert fused.suits(torch.zeros(2, 3, device=DEVICE), Structure(3), 10) is ON_GPU
+
+
+@pytest.mark.parametrize(
+    ("settings", "fuses"),
+    [
+        ({}, True),
+        ({"output": Classes(fused.MOST_CLASSES)}, True),
+        ({"output": Classes(fused.MOST_CLASSES + 1)}, False),
+        ({"output": Values(3)}, False),
+        ({"structure": Structure(3).without([(3, 2)])}, False),
+        ({"temperature": 2.0}, False),
+        ({"temperature": "learned"}, False),
+        ({"branching": "sigsoftmax"}, False),
+    ],
+    ids=lambda value: " ".join(map(str, value.items())) if isinstance(value, dict) else str(value),
+)
+@pytest.mark.parametrize("decision_layers", [0, 1])
+def test_which_trees_fuse(settings, fuses, decision_layers, triton):
+    structure, output = Structure(2), Classes(3)
+    settings = {"structure": structure, "output": output, "n_features": 1, "leaf_layers": 0, **settings}
+    tree = Tree.build(decision_layers=decision_layers, **settings)
+    assert tree.fuses(Sized(4, 1)) is fuses
+    assert not tree.fuses(Sized(4, 1, device="cpu"))
 
 
 @pytest.mark.parametrize(
@@ -188,8 +237,7 @@ class Sized:
     ],
     ids=str,
 )
-def test_sizes_that_cannot_be_launched_or_counted(structure, shape, n_classes, suits, monkeypatch):
-    monkeypatch.setattr(fused, "has_triton", lambda: True)
+def test_sizes_that_cannot_be_launched_or_counted(structure, shape, n_classes, suits, triton):
     assert fused.suits(Sized(*shape), structure, n_classes) is suits
     if suits:
         batch = shape[-2] if len(shape) > 1 else 1
@@ -208,6 +256,33 @@ def test_a_tree_predicts_the_same_on_a_gpu(leaf_layers):
         for selection in ("multi", "single"):
             wanted = tree.double().cpu().predict(x.double(), selection)
             assert_near(tree.float().to(DEVICE).predict(x.to(DEVICE), selection), wanted)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not ON_GPU, reason="needs a GPU")
+@pytest.mark.parametrize("temperature", [0.5, "learned"])
+@pytest.mark.parametrize("structure", [Structure(5), Structure(3, 3, 2)], ids=str)
+def test_a_temperature_is_heard_on_a_gpu(structure, temperature):
+    """Kernels from logits to classes know of no temperature: values and gradients are those of the reference."""
+    tree = Tree.build(structure, 7, Classes(4), temperature=temperature, members=2).eval()
+    if temperature == "learned":
+        nn.init.normal_(tree.branching.log_scale)
+    x, target = torch.randn(50, 7), torch.randint(4, (50,))
+    exact = copy.deepcopy(tree).double()
+    arrival = ops.arrival(exact.branching.scale(exact.decision(x.double())), structure, backend="reference")
+    said = exact.leaf(x.double())
+    wanted = losses.expected(Leaves(arrival, said), target, exact.output)
+    wanted.sum().backward()
+    tree, x, target = tree.to(DEVICE), x.to(DEVICE), target.to(DEVICE)
+    assert losses.expected_gradient(tree, x, target) is None
+    loss = losses.expected(tree(x), target, tree.output)
+    loss.sum().backward()
+    assert_near(loss, wanted)
+    for own, reference in zip(tree.parameters(), exact.parameters(), strict=True):
+        assert_near(own.grad, reference.grad)
+    with torch.no_grad():
+        for selection in ("multi", "single"):
+            assert_near(tree.predict(x, selection), combine(arrival, exact.output.mean(said), selection))
 
 
 def test_kernels_compile_for_a_gpu():
