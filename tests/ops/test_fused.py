@@ -206,6 +206,8 @@ def test_a_gpu_suits_by_itself():
         ({"temperature": 2.0}, False),
         ({"temperature": "learned"}, False),
         ({"branching": "sigsoftmax"}, False),
+        ({"members": fused.MOST_PROGRAMS}, True),  # their rows are shared, and say nothing of how many they are
+        ({"members": fused.MOST_PROGRAMS + 1}, False),
     ],
     ids=lambda value: " ".join(map(str, value.items())) if isinstance(value, dict) else str(value),
 )
@@ -216,6 +218,14 @@ def test_which_trees_fuse(settings, fuses, decision_layers, triton):
     tree = Tree.build(decision_layers=decision_layers, **settings)
     assert tree.fuses(Sized(4, 1)) is fuses
     assert not tree.fuses(Sized(4, 1, device="cpu"))
+
+
+def test_a_tree_whose_parameters_say_nothing_of_members_fuses(triton):
+    leaf = nn.Identity()
+    tree = Tree(Structure(2), nn.Identity(), leaf, Classes(3))
+    assert tree.fuses(Sized(4, 1))
+    leaf.number = nn.Parameter(torch.tensor(1.0))
+    assert tree.fuses(Sized(4, 1))
 
 
 @pytest.mark.parametrize(

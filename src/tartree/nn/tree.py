@@ -180,6 +180,8 @@ class Tree(nn.Module):
             self.branching.is_plain
             and isinstance(self.output, Classes)
             and fused.suits(x, self.structure, self.output.n_targets)
+            # Rows may be shared by all members. The first parameter has the members axis.
+            and next((len(p) for p in self.parameters() if p.dim()), 1) <= fused.MOST_PROGRAMS
         )
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
