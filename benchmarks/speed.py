@@ -13,8 +13,8 @@ the results that are there, of the same machine and versions. Sections:
     curves     cost against depth, window, batch, features, members and rows
     fits       whole fits of small tables against scikit-learn's random forest and boosting
     row        one row on the CPU: the best leaf by search, and by a look at all nodes
-    mnist      seconds until a soft tree has 95 % (with --mnist)
-    precision  the same training in single precision, TF32 (GPU) and bfloat16 (with --mnist)
+    mnist      seconds until a soft tree has 95 %, in a fresh process and warm (with --mnist)
+    precision  the same training, warm, in single precision, TF32 (GPU) and bfloat16 (with --mnist)
     memory     peak memory of a step (CPU, Linux)
 
 `neural-trees` takes part where it is installed (pip install neural-trees).
@@ -27,6 +27,7 @@ import datetime
 import json
 import platform
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +37,7 @@ from typing import Any
 import torch
 from timing import answers, choice, curves, memory, mnist, table
 from timing.clock import Clock
-from timing.page import SECTIONS, write_page
+from timing.page import SECTIONS, beside, write_page
 from timing.peers import CLONES, HELP
 from timing.work import Work, check_against_reference
 
@@ -52,6 +53,11 @@ def main(words: Sequence[str] | None = None) -> int:
         memory.print_peak_memory(arguments.memory_of)
         return 0
     device: torch.device = arguments.device
+    clock = Clock(device, arguments.repeats, arguments.seconds)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    if arguments.mnist_epochs is not None:
+        mnist.print_trainings(arguments.mnist, clock, arguments.mnist_epochs)
+        return 0
     out: Path = arguments.out or ROOT / "docs" / "benchmarks" / ("speed" if device.type == "cpu" else "speed-gpu")
     before = read(out)
     if arguments.page:
@@ -65,10 +71,8 @@ def main(words: Sequence[str] | None = None) -> int:
             f"results of some sections must join those of the same machine and versions, however: {out}.json has "
             f"{before['machine']}, and here is {here}; run all sections, or name another place with --out"
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    clock = Clock(device, arguments.repeats, arguments.seconds)
-    results = {"machine": here, "error": check_against_reference(clock), "sections": {}}
+    make_room(out)
+    results = {"machine": here} | check_against_reference(clock) | {"sections": {}}
     if before is not None and before["machine"] == here:
         results["sections"] = {name: found for name, found in before["sections"].items() if "failure" not in found}
     print(f"equal to the reference, largest relative error {results['error']:.1e}", flush=True)
@@ -85,14 +89,13 @@ def main(words: Sequence[str] | None = None) -> int:
                 ending, status = "FAILED, and what there was before is kept", 1
             print(f"{section}: {ending} after {time.perf_counter() - begin:.0f} s", flush=True)
             # After each: a run may be cut short.
-            out.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+            beside(out, ".json").write_text(json.dumps(results, indent=1) + "\n")
     except KeyboardInterrupt:
         print("interrupted: the sections before are kept", flush=True)
         status = 130
     write_page(results, out)
-    print(
-        "\n".join(line for line in out.with_suffix(".md").read_text().splitlines() if line.startswith(("|", "#", "-")))
-    )
+    lines = beside(out, ".md").read_text().splitlines()
+    print("\n".join(line for line in lines if line.startswith(("|", "#", "-"))))
     return status
 
 
@@ -113,7 +116,7 @@ def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[
 
     def row() -> dict[str, Any]:
         depth, features = (6, 30) if small else (12, 784)
-        return {"depth": depth, "rows": answers.one_row(clock.device, depth, features)}
+        return answers.one_row(clock.device, depth, features)
 
     runs: dict[str, Callable[[], dict[str, Any]]] = {
         "table": compared,
@@ -125,7 +128,7 @@ def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[
         "curves": lambda: curves.measure(clock, arguments.seconds * 25, small),
         "fits": lambda: {"rows": answers.fits(str(clock.device), small)},
         "row": row,
-        "mnist": lambda: mnist.time_to_accuracy(arguments.mnist, clock, epochs),
+        "mnist": lambda: mnist.time_to_accuracy(Path(__file__), arguments.mnist, clock, epochs),
         "precision": lambda: mnist.precisions(arguments.mnist, clock, epochs),
         "memory": lambda: {"units": {d: memory.peak_memory(Path(__file__), d) for d in depths}},
     }
@@ -146,16 +149,32 @@ def cannot_run(section: str, arguments: argparse.Namespace) -> str | None:
 
 def read(out: Path) -> dict[str, Any] | None:
     """Results that are there; None without."""
-    path = out.with_suffix(".json")
+    path = beside(out, ".json")
     try:
         found = json.loads(path.read_text())
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise SystemExit(
+            f"--out must name a place for results, however: {path} cannot be read ({error.strerror})"
+        ) from None
     except ValueError:
         found = None
     if not isinstance(found, dict) or not {"machine", "error", "sections"} <= set(found):
         raise SystemExit(f"{path} must hold results of this program, however: it does not; name another with --out")
     return found
+
+
+def make_room(out: Path) -> None:
+    """The folder of the results; before hours of work, that they can be written."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise SystemExit(
+            f"--out must name a place for results, however: nothing can be written to {out.parent} ({error.strerror})"
+        ) from None
 
 
 def machine(device: torch.device) -> dict[str, Any]:
@@ -202,7 +221,10 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--small", action="store_true", help="tiny sizes, to try the program; with --out")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--mnist-epochs", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args(words)
+    if arguments.out is not None and not arguments.out.name:
+        parser.error(f"--out must name files, without their ending, however: {str(arguments.out)!r} is a folder")
     if arguments.small and arguments.out is None:
         parser.error("results of --small are not for the record: name another place with --out")
     for section in arguments.sections or ():
@@ -225,9 +247,13 @@ def _device(name: str) -> torch.device:
 
 def _positive(kind: type[int] | type[float]) -> Callable[[str], float]:
     def number(word: str) -> float:
-        found = kind(word)
+        try:
+            found = kind(word)
+        except ValueError:
+            found = kind(0)
         if not 0 < found < float("inf"):
-            raise argparse.ArgumentTypeError(f"the number must be above 0, however: {word}")
+            wanted = "a whole number" if kind is int else "a number"
+            raise argparse.ArgumentTypeError(f"{wanted} above 0 is wanted, however: {word!r}")
         return found
 
     return number

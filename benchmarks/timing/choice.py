@@ -7,31 +7,44 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+import torch
+
 from tartree.ops import fused
 from timing.clock import Clock
 from timing.said import said
 from timing.work import Work, our_step, recipe_for
 
-DEPTHS, BATCHES, LEAF_LAYERS = (1, 2, 3, 4, 6), (32, 256, 1024), (0, 1)
+#: Window, stride, and depths up to about a hundred leaves.
+SHAPES = ((2, 2, (1, 2, 3, 4, 6)), (3, 2, (2, 4, 6)), (3, 3, (2, 4)), (8, 8, (1, 2)), (8, 4, (1, 2, 3)))
+BATCHES, LEAF_LAYERS = (32, 256, 1024), (0, 1)
 
 
 def measure(clock: Clock, small: bool = False) -> dict[str, Any]:
     """For each shape, milliseconds of a step by each backend; both are captured graphs. A failure is of its shape."""
     rows = []
-    for layers in LEAF_LAYERS:
-        for depth in DEPTHS[:1] if small else DEPTHS:
-            for batch in BATCHES[:1] if small else BATCHES:
-                work = Work(depth, leaf_layers=layers, features=10, classes=2, batch=batch)
-                try:
-                    found: dict[str, Any] = _both(work, clock)
-                except Exception as error:
-                    found = {"failure": said(error)}
-                    print(f"{work.label}, {batch} rows: {found['failure']}", flush=True)
-                rows.append({"work": asdict(work)} | found)
+    for work in _works(small):
+        try:
+            found: dict[str, Any] = _both(work, clock)
+        except Exception as error:
+            found = {"failure": said(error)}
+            print(f"{work.label}, {work.batch} rows: {found['failure']}", flush=True)
+        rows.append({"work": asdict(work)} | found)
     return {"rows": rows}
 
 
+def _works(small: bool) -> Iterator[Work]:
+    for window, stride, depths in SHAPES:
+        for layers in LEAF_LAYERS:
+            for depth in depths[:1] if small else depths:
+                for batch in BATCHES[:1] if small else BATCHES:
+                    yield Work(depth, window, stride, layers, features=10, classes=2, batch=batch)
+
+
 def _both(work: Work, clock: Clock) -> dict[str, float]:
+    if clock.stream is not None:
+        logits = torch.empty(work.batch, work.structure.n_logits, device=clock.device)
+        if not fused.suits(logits, work.structure, work.classes):
+            raise ValueError("the kernels do not take this shape")
     with clock.surroundings():
         rows = work.rows(clock.device)
         steps = {"fused": our_step(work.tree(clock.device), rows, recipe_for(work))}

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from timing.said import said
+
 Function = Callable[[], Any]
 #: Calls faster than this, in seconds, are timed several in a row: a step comes after a step, not after other work.
 SHORT = 5e-2
@@ -30,6 +32,7 @@ class Clock:
     def __init__(self, device: torch.device, repeats: int = 20, seconds: float = 3.0) -> None:
         self.device, self.repeats, self.seconds = device, repeats, seconds
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self.uncaptured: dict[str, str] = {}  # why something is timed as it is, and not as a graph
 
     def surroundings(self) -> AbstractContextManager[Any]:
         """A stream of its own on a GPU, as captured graphs need; nothing on a CPU."""
@@ -86,8 +89,12 @@ class Clock:
             times.append(time.perf_counter() - begin)
         return statistics.median(times)
 
-    def captured(self, function: Function) -> Function:
-        """The same work as one CUDA graph; the function itself on a CPU, and where it cannot be captured."""
+    def captured(self, function: Function, name: str | None = None) -> Function:
+        """The same work as one CUDA graph; the function itself on a CPU.
+
+        Where a function with a name cannot be captured, `uncaptured` says why, and it is given back as it is; one
+        without must be captured: a floor or a rival that is timed as it is would flatter us.
+        """
         if self.stream is None:
             return function
         with self.surroundings():
@@ -99,7 +106,12 @@ class Clock:
                 with torch.cuda.graph(graph, stream=self.stream):
                     outcome = function()
             except RuntimeError as error:
-                print(f"not captured as a graph, and timed as it is: {error}".splitlines()[0])
+                if name is None:
+                    raise RuntimeError(
+                        f"what is measured must be captured as a graph, however: {said(error)}"
+                    ) from error
+                self.uncaptured[name] = said(error)
+                print(f"{name}: not captured as a graph, and timed as it is: {said(error)}", flush=True)
                 return function
 
         def replay() -> Any:

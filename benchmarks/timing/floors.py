@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from timing.clock import Clock
 from timing.work import Work
@@ -53,30 +54,60 @@ def make_floors(work: Work, clock: Clock, *, tf32: bool = False) -> dict[str, Ca
         torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def make_plain(work: Work, clock: Clock) -> dict[str, Callable[[], Any]]:
-    """A soft tree as one would write it in torch: one product for all nodes, a loop over layers, autograd; eager."""
-    device = clock.device
-    linear = nn.Linear(work.features, work.structure.n_decisions, device=device)
-    leaves = nn.Parameter(torch.randn(work.structure.n_leaves, work.classes, device=device))
-    x = torch.randn(work.batch, work.features, device=device)
-    y = torch.randint(work.classes, (work.batch,), device=device)
-    adam = torch.optim.Adam([*linear.parameters(), leaves], fused=True)
+class PlainTree(nn.Module):
+    """A soft tree as one would write it in torch: one product for all nodes, a loop over layers, autograd."""
 
-    def arrival() -> Tensor:
-        right = torch.sigmoid(linear(x))
-        reached = right.new_ones(work.batch, 1)
-        for d in range(work.depth):
-            own = right[:, 2**d - 1 : 2 ** (d + 1) - 1]
+    def __init__(self, work: Work, device: torch.device) -> None:
+        super().__init__()
+        self.depth = work.depth
+        self.linear = nn.Linear(work.features, work.structure.n_decisions, device=device)
+        self.leaves = nn.Parameter(torch.randn(work.structure.n_leaves, work.classes, device=device))
+
+    def arrival(self, x: Tensor) -> Tensor:
+        """Arrival at the leaves, (batch, leaves)."""
+        first = torch.sigmoid(self.linear(x))
+        reached = first.new_ones(len(x), 1)
+        for d in range(self.depth):
+            own = first[:, 2**d - 1 : 2 ** (d + 1) - 1]
             reached = torch.stack([reached * own, reached * (1 - own)], dim=2).flatten(1)
         return reached
 
+    def loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """Eq. 4: the cost of each leaf, weighed by arrival; the sum over leaves is a product."""
+        return F.nll_loss(self.arrival(x) @ self.leaves.log_softmax(1), y)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.arrival(x) @ self.leaves.softmax(1)
+
+
+def make_plain(work: Work, clock: Clock) -> dict[str, Callable[[], Any]]:
+    """Step and prediction of plain torch, eager."""
+    tree = PlainTree(work, clock.device)
+    return _step_and_prediction(work, clock, tree, tree.loss, tree.forward)
+
+
+def make_compiled(work: Work, clock: Clock) -> dict[str, Callable[[], Any]]:
+    """The same, compiled, with the whole step in one CUDA graph: the most that torch does for a plain tree."""
+    tree = PlainTree(work, clock.device)
+    torch.compiler.reset()  # what shapes before have left must not make this one general
+    made = _step_and_prediction(work, clock, tree, torch.compile(tree.loss), torch.compile(tree.forward))
+    return {kind: clock.captured(function) for kind, function in made.items()}
+
+
+def _step_and_prediction(
+    work: Work, clock: Clock, tree: PlainTree, loss: Callable[..., Tensor], predicted: Callable[..., Tensor]
+) -> dict[str, Callable[[], Any]]:
+    x = torch.randn(work.batch, work.features, device=clock.device)
+    y = torch.randint(work.classes, (work.batch,), device=clock.device)
+    adam = torch.optim.Adam(tree.parameters(), fused=True, capturable=clock.device.type == "cuda")
+
     def step() -> None:
         adam.zero_grad()
-        (arrival() * -leaves.log_softmax(1)[:, y].t()).sum(1).mean().backward()
+        loss(x, y).backward()
         adam.step()
 
     def predict() -> Tensor:
         with torch.no_grad():
-            return arrival() @ leaves.softmax(1)
+            return predicted(x)
 
     return {"step": step, "predict": predict}

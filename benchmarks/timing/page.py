@@ -34,9 +34,7 @@ def write_page(results: Result, out: Path) -> None:
         f"shown; sections may come from several runs. Its data is [{out.name}.json]({out.name}.json). The work, unless "
         "said otherwise: single precision, 1024 rows, 784 features, 10 classes, linear decisions. A step is the "
         f"library's own: {STEPS[where]}. The floor of a step is {FLOOR}; that of a prediction is the forward product "
-        f"and one copy of the logits. {OWN_ADAM if where == 'a GPU' else ''}"
-        "Before anything is timed, losses, gradients and predictions are compared with the reference: the largest "
-        f"relative error is {results['error']:.0e}.",
+        f"and one copy of the logits. {OWN_ADAM if where == 'a GPU' else ''}{_said_of_errors(results)}",
         "",
         ", ".join(f"{name} {value}" for name, value in machine.items()) + ".",
     ]
@@ -48,7 +46,28 @@ def write_page(results: Result, out: Path) -> None:
                 lines += ["", figures[name]]
             if "date" in found:
                 lines += ["", f"Measured on {found['date']} with tartree {found['tartree']}."]
-    out.with_suffix(".md").write_text("\n".join(lines) + "\n")
+    beside(out, ".md").write_text("\n".join(lines) + "\n")
+
+
+def beside(out: Path, ending: str) -> Path:
+    """A file of results; a name may have a dot of its own.
+
+    >>> beside(Path("speed.v2"), ".json").name
+    'speed.v2.json'
+    """
+    return out.with_name(out.name + ending)
+
+
+def _said_of_errors(results: Result) -> str:
+    """What was compared with the reference, and how near it is."""
+    said = (
+        "Before anything is timed, losses, gradients and predictions are compared with the reference: the largest "
+        f"relative error is {results['error']:.0e}"
+    )
+    if "compared" not in results:
+        return f"{said}."
+    errors = ", ".join(f"in {name} {error:.0e}" for name, error in results["errors"].items())
+    return f"{said}, and of losses and gradients {errors}. Shapes compared: {'; '.join(results['compared'])}."
 
 
 def _table(section: Result) -> list[str]:
@@ -66,7 +85,7 @@ def _table(section: Result) -> list[str]:
         lines.append(_row(name, *(f"{_ms(c['step'].get(name))} / {_ms(c['predict'].get(name))}" for c in columns)))
     ratios = (f"{c['step ratio']:.2f} / {c['predict ratio']:.2f}" for c in columns)
     lines.append(_row("**ours over its floor**", *ratios))
-    for other in ("leesael/TART", "plain torch, eager"):
+    for other in ("leesael/TART", "plain torch, eager", "plain torch, compiled, in a graph"):
         if any(other in c["step"] for c in columns):
             times = (
                 f"{c['step'][other] / c['step']['ours']:.1f} / {c['predict'][other] / c['predict']['ours']:.1f}"
@@ -75,6 +94,12 @@ def _table(section: Result) -> list[str]:
                 for c in columns
             )
             lines.append(_row(f"{other} over ours", *times))
+    for c in columns:
+        if "not captured" in c:
+            lines += [
+                "",
+                f"At {c['label']} the prediction of ours is no graph, but the call as it is: {c['not captured']}.",
+            ]
     absent = _absent(columns)
     return [*lines, "", "Not measured:", "", *(f"- {said}" for said in absent)] if absent else lines
 
@@ -86,7 +111,8 @@ def _said_of_predictions(names: list[str]) -> str:
     )
     said = f"A prediction of ours is `Tree.predict` of tensors on the device, in single precision{graph}. "
     user = (
-        "an array of rows to an array of probabilities, with the encoding of the table, on a CPU in double precision."
+        "an array of rows to an array of probabilities, with the encoding of the table; the tree runs where it was "
+        "trained, on a CPU in double precision, on a GPU in single."
     )
     if "ours, predict_proba" in names:
         return f"{said}A user of `TartClassifier` gets `predict_proba`: {user}"
@@ -119,7 +145,8 @@ def _shapes(section: Result) -> list[str]:
     for c in section["rows"]:
         step, predict = c["step"], c["predict"]
         cells = [_ms(step["ours"]), _ms(step["floor"]), f"{c['step ratio']:.2f}"]
-        cells += [_ms(predict["ours"]), _ms(predict["floor"]), f"{c['predict ratio']:.2f}"]
+        graph = " (no graph)" * ("not captured" in c)
+        cells += [_ms(predict["ours"]) + graph, _ms(predict["floor"]), f"{c['predict ratio']:.2f}"]
         lines.append(_row(c["label"], *cells))
     return lines
 
@@ -132,6 +159,12 @@ def _epochs(section: Result) -> list[str]:
     f = section["fleet"]
     lines += ["", f"200 epochs of {f['members']} trees at once (D 6, L 1, 20 features, 750 rows, 3 classes) take"]
     lines += [f"{f['all_s']:.3f} s, of one {f['one_s']:.3f} s: {f['ratio']:.2f} times as long."]
+    if "epoch ratio" in f:
+        lines[-1] += (
+            f" Without what comes before the first epoch (by the difference of {f['many']} and {f['few']} epochs), an "
+            f"epoch takes {_ms(1e3 * f['all_epoch_s'])} ms, of one {_ms(1e3 * f['one_epoch_s'])} ms: "
+            f"{f['epoch ratio']:.2f} times as long."
+        )
     return lines
 
 
@@ -150,18 +183,28 @@ def _choice(section: Result) -> list[str]:
         ratio = (
             "failed" if "failure" in r else f"{_ms(r['fused'])}, {_ms(r['native'])} ({r['native'] / r['fused']:.2f})"
         )
-        shapes.setdefault(f"D {r['work']['depth']}, L {r['work']['leaf_layers']}", []).append(ratio)
+        shapes.setdefault(_label(r["work"]), []).append(ratio)
     lines += [_row(shape, *cells) for shape, cells in shapes.items()]
-    ratios = [r["native"] / r["fused"] for r in rows if "failure" not in r]
+    measured = [r for r in rows if "failure" not in r]
+    ratios = [r["native"] / r["fused"] for r in measured]
     if ratios:
         lines += ["", f"The ratio is at least {min(ratios):.2f} and at most {max(ratios):.2f}."]
-    return lines
+        wins = [f"{_label(r['work'])}, {r['work']['batch']} rows" for r in measured if r["native"] < r["fused"]]
+        lines[-1] += f" Native wins at {'; '.join(wins)}." if wins else " Native wins nowhere here."
+    reasons = dict.fromkeys(f"{_label(r['work'])}: {r['failure']}" for r in rows if "failure" in r)
+    return [*lines, "", *(f"- {reason}" for reason in reasons)] if reasons else lines
+
+
+def _label(work: Result) -> str:
+    return f"D {work['depth']}, W {work['window']}, S {work['stride'] or work['window']}, L {work['leaf_layers']}"
 
 
 def _curves(section: Result) -> list[str]:
     lines = ["## Cost against depth, window, batch, features, members and rows", ""]
     lines += [
-        "Milliseconds of a step of ours / of its floor; for rows, of an epoch (D 4, L 1, 20 features, 2 classes).",
+        "Milliseconds of a step of ours / of its floor; for rows, of an epoch (D 4, L 1, 20 features, 2 classes). In "
+        "the figure both axes are logarithmic, but those of depth, in which the number of nodes is a power already, "
+        "and of window.",
         "",
     ]
     for axis, points in section["curves"].items():
@@ -190,22 +233,46 @@ def _fits(section: Result) -> list[str]:
 def _latency(section: Result) -> list[str]:
     lines = ["## One row, the leaf of the largest arrival", ""]
     lines += [
-        f"D {section['depth']}, constant leaves, on a CPU: the search that visits only the nodes it needs, and all"
+        f"D {section['depth']}, constant leaves, on a CPU: the search that visits only the nodes it needs, and all "
+        "nodes, by the same tree in the same precision. A batch has 1024 rows.",
+        "",
     ]
-    lines += ["nodes, by the same tree in the same precision. A batch has 1024 rows.", ""]
-    head = ("tree", "precision", "search, us", "all nodes, us", "ratio", "search, batch ms", "all, batch ms")
-    lines += _row(*head), _row(*["---"] * 7)
+    head = ["tree", "precision", "search, us", "all nodes, us", "ratio", "search, batch ms", "all, batch ms"]
+    is_fresh = "right" in section
+    if is_fresh:
+        lines[-2] += (
+            " Double precision, with which `TartClassifier` predicts on a CPU, stands first. Each class is noise "
+            f"around a centre; the tree is trained on {section['training rows']:,} rows and asked about 1024 others, "
+            f"of which it gets {100 * section['right']:.1f} % right. Of each of these, both ways find the same leaf. "
+            "The first 200 are asked alone, in turns of 20 by search and 20 by all nodes; in parentheses, where half "
+            "of them lie. *Cold* is a search right after all nodes, whose weights have driven its own out of the caches."
+        )
+        head[3:5] = ["search, cold, us", "all nodes, us", "ratio", "ratio, cold"]
+    lines += _row(*head), _row(*["---"] * len(head))
     for r in section["rows"]:
-        cells = [f"{r['search_us']:.0f}", f"{r['all_us']:.0f}", f"{r['ratio']:.1f}"]
+        search, full = (
+            f"{r[f'{name}_us']:.0f}"
+            + "".join(" ({:.0f} to {:.0f})".format(*q) for q in [r.get(f"{name}_quarters_us")] if q)
+            for name in ("search", "all")
+        )
+        cells = [search, full, f"{r['ratio']:.1f}"]
+        if is_fresh:
+            cells = [search, f"{r['cold_us']:.0f}", full, f"{r['ratio']:.1f}", f"{r['all_us'] / r['cold_us']:.1f}"]
         cells += [f"{r['search_batch_ms']:.1f}", f"{r['all_batch_ms']:.1f}"]
         lines.append(_row("trained" if r["trained"] else "untrained", r["precision"], *cells))
     return lines
 
 
 def _mnist(section: Result) -> list[str]:
-    reached = section["reached_s"]
-    said = "was not reached" if reached is None else f"is reached after {reached:.1f} s of training"
-    if "first_s" in section:
+    said = _reached(section)
+    if "warm" in section:
+        warm = section["warm"]
+        said += (
+            f" in a fresh process that has no compiled kernels (its first epoch {section['first_s']:.1f} s), and "
+            f"{_reached(warm).removeprefix('is reached ')} when the same process trains once more (its first epoch "
+            f"{warm['first_s']:.1f} s). What is loaded before, the libraries and the images, is not counted"
+        )
+    elif "first_s" in section:
         said += (
             f" (the first epoch, with all that this process had not loaded or compiled yet, {section['first_s']:.1f} s)"
         )
@@ -218,10 +285,20 @@ def _mnist(section: Result) -> list[str]:
     ]  # fmt: skip
 
 
+def _reached(section: Result) -> str:
+    reached = section["reached_s"]
+    return "was not reached" if reached is None else f"is reached after {reached:.1f} s of training"
+
+
 def _precision(section: Result) -> list[str]:
     lines = ["## Precision", ""]
     said = f"The training on MNIST of a soft tree with D {section['depth']}, once in each precision, in this order."
-    lines += [f"{said} The first epoch has all that the process had not loaded or compiled yet.", ""]
+    first = (
+        "Before each, one epoch is trained and not counted, so that all is loaded and compiled."
+        if "warm" in section
+        else "The first epoch has all that the process had not loaded or compiled yet."
+    )
+    lines += [f"{said} {first}", ""]
     lines += _row("precision", "test accuracy", "all epochs, s", "the first of them, s"), _row(*["---"] * 4)
     for r in section["rows"]:
         if "failure" in r:

@@ -13,7 +13,7 @@ from torch import Tensor
 from tartree import TartClassifier
 from tartree.training import TensorRows
 from timing.clock import Clock
-from timing.floors import make_floors, make_plain
+from timing.floors import make_compiled, make_floors, make_plain
 from timing.peers import PEERS, Functions, is_here, make_peer
 from timing.said import said
 from timing.work import Work, finished, learn, our_prediction, our_step, recipe_for
@@ -44,7 +44,8 @@ def compare(work: Work, clock: Clock, peers: Path | None = None, slow: dict[str,
         functions["step"]["ours"] = our_step(tree, rows, recipe_for(work))
         x, y = rows.x[: work.batch].clone(), rows.target[: work.batch].clone()
         predict = our_prediction(tree, x)
-        functions["predict"]["ours"] = clock.captured(predict)
+        clock.uncaptured.pop("prediction", None)
+        functions["predict"]["ours"] = clock.captured(predict, "prediction")
         if clock.stream is not None:
             functions["predict"]["ours, eager"] = predict
         floors = make_floors(work, clock)
@@ -66,6 +67,8 @@ def compare(work: Work, clock: Clock, peers: Path | None = None, slow: dict[str,
             for kind, function in made.items():
                 functions[kind][name] = function
     result: Result = {"work": asdict(work), "label": work.label, "failures": failures}
+    if "prediction" in clock.uncaptured:
+        result["not captured"] = clock.uncaptured["prediction"]
     for kind, own in functions.items():
         result[kind] = clock.medians(own)
     result["step ratio"] = result["step"]["ours"] / result["step"]["floor"]
@@ -90,6 +93,7 @@ def _extras(
         def in_precision(precision: str) -> Functions:
             return {"step": our_step(work.tree(clock.device), rows, recipe_for(work, precision=precision))}
 
+        makers["plain torch, compiled, in a graph"] = lambda: make_compiled(work, clock)
         makers["floor, TF32"] = loose_floors
         makers["ours, TF32"] = partial(in_precision, "tf32")
         makers["ours, bfloat16"] = partial(in_precision, "bfloat16")
@@ -118,25 +122,36 @@ def members_and_epochs(clock: Clock, depths: list[int], rows: int, fleet: int) -
         result["epochs"].append({"depth": depth, "rows": rows} | _epoch(work, clock, rows))
     work = Work(6, leaf_layers=1, features=20, classes=3, batch=1024)
     table = replace(work, batch=750).rows(device, batches=1)
-    seconds = {}
-    for members in (1, fleet):
-        tree = replace(work, members=members).tree(device)
-        seconds[members] = clock.wall(lambda tree=tree: learn(tree, table, recipe_for(work, epochs=200)))  # type: ignore[misc]
-    result["fleet"] = {"members": fleet, "one_s": seconds[1], "all_s": seconds[fleet]}
-    result["fleet"]["ratio"] = seconds[fleet] / seconds[1]
+    few, many = 40, 200
+    one, all_of_them = (_fits(replace(work, members=n), clock, table, few, many) for n in (1, fleet))
+    result["fleet"] = {
+        "members": fleet, "one_s": one[1], "all_s": all_of_them[1], "ratio": all_of_them[1] / one[1],
+        "few": few, "many": many, "one_epoch_s": _difference(one, few, many),
+        "all_epoch_s": _difference(all_of_them, few, many),
+    }  # fmt: skip
+    result["fleet"]["epoch ratio"] = result["fleet"]["all_epoch_s"] / result["fleet"]["one_epoch_s"]
     return result
 
 
-def _epoch(work: Work, clock: Clock, n_rows: int) -> Result:
-    """Seconds of an epoch by the difference of two trainings, so that their beginnings do not count."""
-    table = replace(work, batch=n_rows).rows(clock.device, batches=1)
-    few, many = (1, 2) if clock.device.type == "cpu" else (4, 24)
+def _fits(work: Work, clock: Clock, table: TensorRows, few: int, many: int) -> list[float]:
+    """Seconds of two trainings, of few epochs and of many, after one that is not counted."""
     learn(work.tree(clock.device), table, recipe_for(work, epochs=few))
-    times = [
+    return [
         clock.wall(lambda e=e: learn(work.tree(clock.device), table, recipe_for(work, epochs=e)))  # type: ignore[misc]
         for e in (few, many)
     ]
-    epoch = (times[1] - times[0]) / (many - few)
+
+
+def _difference(seconds: list[float], few: int, many: int) -> float:
+    """Seconds of one epoch by the difference of two trainings, so that their beginnings do not count."""
+    return (seconds[1] - seconds[0]) / (many - few)
+
+
+def _epoch(work: Work, clock: Clock, n_rows: int) -> Result:
+    """Seconds of an epoch, and of as many steps as it has."""
+    table = replace(work, batch=n_rows).rows(clock.device, batches=1)
+    few, many = (1, 2) if clock.device.type == "cpu" else (4, 24)
+    epoch = _difference(_fits(work, clock, table, few, many), few, many)
     with clock.surroundings():
         step = our_step(work.tree(clock.device), work.rows(clock.device), recipe_for(work))
     step_ms = clock.medians({"step": step})["step"]
