@@ -245,7 +245,7 @@ def _latency(section: Result) -> list[str]:
             f"around a centre; the tree is trained on {section['training rows']:,} rows and asked about 1024 others, "
             f"of which it gets {100 * section['right']:.1f} % right. Of each of these, both ways find the same leaf. "
             "The first 200 are asked alone, in turns of 20 by search and 20 by all nodes; in parentheses, where half "
-            "of them lie. *Cold* is a search right after all nodes, whose weights have driven its own out of the caches."
+            "of them lie. *Cold* is a search right after all nodes, whose weights have driven its own out of caches."
         )
         head[3:5] = ["search, cold, us", "all nodes, us", "ratio", "ratio, cold"]
     lines += _row(*head), _row(*["---"] * len(head))

@@ -4,19 +4,22 @@ import gzip
 import json
 import re
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from tartree import losses, ops
+from tartree.nn import Leaves
 from tartree.ops import fused
 from tartree.training import History
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import speed
-from timing import choice, curves, mnist, page, said, table, work
+from timing import answers, choice, curves, floors, mnist, page, said, table, work
 from timing.clock import Clock
 
 PLACE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
@@ -40,7 +43,7 @@ def run(tmp_path):
 @pytest.fixture
 def pretend(monkeypatch):
     """Makes one section the only one, and what it does."""
-    monkeypatch.setattr(speed, "check_against_reference", lambda clock: 1e-7)
+    monkeypatch.setattr(speed, "check_against_reference", lambda clock: {"error": 1e-7})
 
     def sections(name, function):
         monkeypatch.setattr(speed, "sections", lambda arguments, clock: {name: function})
@@ -69,7 +72,12 @@ def test_a_run(run, images):
     assert all(re.fullmatch(r"\d{4}-\d\d-\d\d", found["date"]) for found in results["sections"].values())
     assert [row["precision"] for row in results["sections"]["precision"]["rows"]] == ["single", "bfloat16"]
     assert all(row["first_s"] > 0 for row in results["sections"]["precision"]["rows"])
-    for said_there in ("## Other shapes", "## MNIST", "the first epoch", "## Precision", "sizes tiny"):
+    first = results["sections"]["mnist"]
+    assert first["first_s"] > 0
+    assert first["warm"]["accuracies"] == first["accuracies"]
+    assert 0 < results["errors"]["bfloat16"] < 0.05
+    places = ("## Other shapes", "## MNIST", "in a fresh process", "trains once more", "## Precision", "sizes tiny")
+    for said_there in (*places, "not counted, so that all is loaded", "D 12, W 2, S 2, L 0.", "in bfloat16"):
         assert said_there in text
 
 
@@ -96,7 +104,7 @@ def test_the_table_has_the_estimator_and_says_who_is_missing(monkeypatch):
 def test_sections_that_fail_or_are_not_run_keep_what_was_there(run, pretend, capsys):
     pretend("memory", lambda: {"units": {"3": 1.5}})
     assert run()[0] == 0
-    pretend("row", lambda: {"depth": 3, "rows": []})
+    pretend("row", lambda: {"depth": 3, "rows": []})  # as results before had it
     assert run()[0] == 0
     pretend("memory", lambda: 1 / 0)
     status, results, text = run()
@@ -131,6 +139,10 @@ def test_an_interrupt_is_no_result(run, pretend):
         ("--seconds -1", "above 0"),
         ("--seconds nan", "above 0"),
         ("--depths 0", "above 0"),
+        ("--depths eight", "a whole number above 0 is wanted, however: 'eight'"),
+        ("--depths 2.5", "a whole number above 0 is wanted, however: '2.5'"),
+        ("--seconds long", "a number above 0 is wanted, however: 'long'"),
+        ("--out .", "must name files"),
         ("--peers nowhere", "some of TART"),
         ("--mnist nowhere", "all of train-images"),
     ],
@@ -153,6 +165,22 @@ def test_results_that_cannot_be_joined_are_refused(tmp_path):
     out.with_suffix(".json").write_text(json.dumps({"machine": {"device": "cpu"}, "error": 0.0, "sections": {}}))
     with pytest.raises(SystemExit, match="same machine"):
         speed.main(["--device", "cpu", "--out", str(out), "--sections", "row"])
+
+
+def test_a_name_with_a_dot_is_kept(pretend, tmp_path):
+    pretend("memory", lambda: {"units": {"3": 1.5}})
+    (tmp_path / "speed.json").write_text("of another version")
+    assert speed.main(["--device", "cpu", "--out", str(tmp_path / "speed.v2")]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["speed.json", "speed.v2.json", "speed.v2.md"]
+    assert (tmp_path / "speed.json").read_text() == "of another version"
+    assert speed.main(["--page", "--device", "cpu", "--out", str(tmp_path / "speed.v2")]) == 0
+
+
+def test_a_place_that_cannot_be_written_is_said_in_a_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file" / "speed", Path("/proc/none/speed")):
+        with pytest.raises(SystemExit, match=r"^--out must name a place for results, however: .*$"):
+            speed.main(["--device", "cpu", "--out", str(out)])
 
 
 @pytest.mark.parametrize("name", ["speed", "speed-gpu"])
@@ -192,7 +220,17 @@ def test_choice_goes_on_after_a_failure(monkeypatch):
     both = choice._both
     monkeypatch.setattr(choice, "_both", lambda shape, clock: both(shape, clock) if shape.leaf_layers else 1 / 0)
     text = "\n".join(page._choice(choice.measure(CPU, small=True)))
-    assert re.search(r"\| D 1, L 0 \| failed \|\n\| D 1, L 1 \| [\d.]+, [\d.]+ \([\d.]+\) \|", text)
+    numbers = r"\| [\d.]+, [\d.]+ \([\d.]+\) \|"
+    assert re.search(rf"\| D 1, W 2, S 2, L 0 \| failed \|\n\| D 1, W 2, S 2, L 1 {numbers}", text)
+    assert re.search(rf"\| D 1, W 8, S 4, L 1 {numbers}", text)
+    assert "- D 1, W 8, S 8, L 0: ZeroDivisionError: division by zero" in text
+
+
+def test_choice_says_where_native_wins():
+    own = [{"work": vars(work.Work(2, batch=32)), "fused": 1.0, "native": native} for native in (3.0, 2.0)]
+    assert page._choice({"rows": own})[-1].endswith("Native wins nowhere here.")
+    own[1]["native"] = 0.5
+    assert page._choice({"rows": own})[-1].endswith("Native wins at D 2, W 2, S 2, L 0, 32 rows.")
 
 
 def test_the_check_sees_a_wrong_prediction(monkeypatch):
@@ -200,3 +238,76 @@ def test_the_check_sees_a_wrong_prediction(monkeypatch):
     monkeypatch.setattr(work, "our_prediction", lambda tree, x: lambda: right(tree, x)() + 0.001)
     with pytest.raises(AssertionError, match="must equal the reference"):
         work.check_against_reference(CPU)
+
+
+def test_the_check_sees_rough_products(monkeypatch):
+    monkeypatch.setattr(work, "CHECKED", (work.Work(3, features=5, batch=16),))
+    assert 0 < work.check_against_reference(CPU)["errors"]["bfloat16"] < 0.05
+    monkeypatch.setitem(work.TOLERANCES, "bfloat16", 1e-6)
+    with pytest.raises(AssertionError, match="an error in bfloat16"):
+        work.check_against_reference(CPU)
+
+
+def test_one_row_is_answered_on_fresh_rows_by_the_same_leaf(monkeypatch):
+    found = answers.one_row(torch.device("cpu"), depth=5, features=30)
+    assert [(row["trained"], row["precision"]) for row in found["rows"]] == [
+        (trained, precision) for trained in (False, True) for precision in ("float64", "float32")
+    ]
+    assert 0.5 < found["right"] < 1
+    text = "\n".join(page._latency(found))
+    assert f"it gets {100 * found['right']:.1f} % right" in text
+    right = answers.best_leaf
+    monkeypatch.setattr(answers, "best_leaf", lambda tree, x: ((right(tree, x)[0] + 1) % 32, None))
+    with pytest.raises(AssertionError, match="the leaf searched for must be the best"):
+        answers.one_row(torch.device("cpu"), depth=5, features=30)
+
+
+def test_plain_torch_computes_what_ours_does():
+    shape = work.Work(4, features=5, batch=16, classes=3)
+    plain, tree = floors.PlainTree(shape, torch.device("cpu")), shape.tree(torch.device("cpu"))
+    with torch.no_grad():
+        plain.linear.weight.copy_(tree.decision.mlp.weights[0][0])
+        plain.linear.bias.copy_(torch.randn(15))
+        tree.decision.mlp.biases[0][0].copy_(plain.linear.bias)
+        tree.leaf.values[0].copy_(plain.leaves)
+    rows = shape.rows(torch.device("cpu"), batches=1)
+    arrival = ops.arrival(tree.decision(rows.x), tree.structure, backend="reference")
+    wanted = losses.expected(Leaves(arrival, tree.leaf(rows.x)), rows.target, tree.output).sum()
+    loss = plain.loss(rows.x, rows.target)
+    torch.testing.assert_close(loss, wanted)
+    loss.backward()
+    wanted.backward()
+    torch.testing.assert_close(plain.leaves.grad, tree.leaf.values.grad[0])
+    torch.testing.assert_close(plain.linear.weight.grad, tree.decision.mlp.weights[0].grad[0])
+    torch.testing.assert_close(plain(rows.x), tree.eval().predict(rows.x)[0])
+
+
+def test_a_fleet_is_compared_as_whole_fits_and_by_epochs(monkeypatch):
+    monkeypatch.setattr(table, "_fits", lambda shape, *_: [1.0, 2.0] if shape.members == 1 else [3.0, 9.0])
+    found = table.members_and_epochs(CPU, [], 64, 4)
+    assert found["fleet"]["ratio"] == 4.5
+    assert found["fleet"]["epoch ratio"] == pytest.approx(6.0)
+    assert "(by the difference of 200 and 40 epochs)" in page._epochs(found)[-1]
+    assert page._epochs(found)[-1].endswith("37.5 ms, of one 6.250 ms: 6.00 times as long.")
+
+
+def test_what_cannot_be_captured_is_refused_or_noted(monkeypatch):
+    clock = Clock(torch.device("cpu"))
+    clock.stream = "a stream"
+    monkeypatch.setattr(clock, "surroundings", nullcontext)
+
+    def graph(*arguments, **named):
+        raise RuntimeError("not here")
+
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", object)
+    monkeypatch.setattr(torch.cuda, "graph", graph)
+    with pytest.raises(RuntimeError, match="must be captured as a graph, however: RuntimeError: not here"):
+        floors.make_floors(work.Work(2, features=3, batch=4), clock)
+    function = dict
+    assert clock.captured(function, "prediction") is function
+    assert clock.uncaptured == {"prediction": "RuntimeError: not here"}
+    column = table.compare(work.Work(2, features=3, batch=4), CPU)
+    column["not captured"] = clock.uncaptured["prediction"]
+    lines = page._table({"rows": [column]})
+    assert any(line.startswith("At D 2, W 2, S 2, L 0 the prediction of ours is no graph") for line in lines)
+    assert "(no graph)" in page._shapes({"rows": [column]})[-1]
