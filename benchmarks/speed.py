@@ -112,7 +112,8 @@ def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[
         return {"rows": [table.compare(work, clock) for work in works]}
 
     def compared() -> dict[str, Any]:
-        return {"rows": table.compare_depths([Work(d, **sizes) for d in depths], clock, peers)}
+        rows = table.compare_depths([Work(d, **sizes) for d in depths], clock, peers)
+        return {"plain": "product", "rows": rows}
 
     def row() -> dict[str, Any]:
         depth, features = (6, 30) if small else (12, 784)

@@ -135,9 +135,10 @@ def members_and_epochs(clock: Clock, depths: list[int], rows: int, fleet: int) -
 
 def _fits(work: Work, clock: Clock, table: TensorRows, few: int, many: int) -> list[float]:
     """Seconds of two trainings, of few epochs and of many, after one that is not counted."""
-    learn(work.tree(clock.device), table, recipe_for(work, epochs=few))
+    tree = work.tree(clock.device)
+    learn(tree, table, recipe_for(work, epochs=few))
     return [
-        clock.wall(lambda e=e: learn(work.tree(clock.device), table, recipe_for(work, epochs=e)))  # type: ignore[misc]
+        clock.wall(lambda e=e: learn(tree, table, recipe_for(work, epochs=e)))  # type: ignore[misc]
         for e in (few, many)
     ]
 
