@@ -72,7 +72,8 @@ def _said_of_errors(results: Result) -> str:
     if "compared" not in results:
         return f"{said}."
     errors = ", ".join(f"in {name} {error:.0e}" for name, error in results["errors"].items())
-    return f"{said}, and of losses and gradients {errors}. Shapes compared in the last run: {'; '.join(results['compared'])}."
+    shapes = "; ".join(results["compared"])
+    return f"{said}, and of losses and gradients {errors}. Shapes compared in the last run: {shapes}."
 
 
 def _table(section: Result) -> list[str]:
