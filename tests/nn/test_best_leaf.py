@@ -124,22 +124,20 @@ def test_ties_go_to_the_first_leaf(structure, way, monkeypatch):
     assert torch.equal(arrival, everywhere.amax(-1))
 
 
-def test_only_a_path_is_visited_in_a_sharp_tree(monkeypatch):
-    structure = Structure(10)
-    tree = build(structure, 1e3)
-    searcher = search.Searcher(tree)
+def test_only_a_path_is_visited_in_a_sharp_tree():
     visited = []
-    usual = searcher._branches
 
-    def watched(member, x):
-        branch = usual(member, x)
-        return lambda node: visited.append(node) or branch(node)
+    class Watched(list):
+        def __getitem__(self, node):
+            visited.append(node)
+            return super().__getitem__(node)
 
-    monkeypatch.setattr(searcher, "_branches", watched)
+    searcher = search.Searcher(build(Structure(10), 1e3))
+    searcher.rows = [Watched(own) for own in searcher.rows]
     for row in torch.randn(20, 6, dtype=torch.float64).numpy():
         visited.clear()
         assert searcher.search(0, row, 10_000) is not None
-        assert len(set(visited)) == len(visited) < 20
+        assert 10 <= len(set(visited)) == len(visited) < 20
 
 
 def test_a_soft_tree_is_given_up_in_time(way):
@@ -410,3 +408,51 @@ def test_input_of_a_wrong_shape_is_refused():
     tree = build(Structure(3))
     with pytest.raises(ValueError, match="6"):
         tree.predict(torch.randn(4, 5, dtype=torch.float64), "single")
+
+
+@pytest.fixture
+def short_way(monkeypatch):
+    """One row of one tree, answered without the ways for many."""
+
+    def refuse(*_):
+        raise AssertionError("the short way was not taken")
+
+    monkeypatch.setattr(best_leaf, "_best_leaf", refuse)
+    monkeypatch.setattr(best_leaf, "_costs", lambda *_: (3.0, 1.0, 2.0))
+
+
+@pytest.mark.usefixtures("short_way")
+@pytest.mark.parametrize("patience", [1e6, 0.0], ids=["searched", "given up"])
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+@pytest.mark.parametrize("sharpness", [0.1, 3.0, 1e3])
+def test_one_row_of_one_tree(sharpness, temperature, patience, monkeypatch):
+    monkeypatch.setattr(best_leaf, "PATIENCE", patience)
+    tree = build(Structure(8), sharpness, leaf_layers=0, temperature=temperature)
+    for x in torch.randn(40, 1, 6, dtype=torch.float64):
+        arrival, numbers = tree(x)
+        wanted = combine(arrival, tree.output.mean(numbers), "single")
+        assert torch.equal(tree.predict(x, "single"), wanted)
+        assert torch.equal(tree.predict(x[None], "single"), wanted)
+
+
+@pytest.mark.usefixtures("short_way")
+def test_ties_of_one_row():
+    tree = build(Structure(6), output=Classes(64), n_features=100, leaf_layers=0)
+    weight, bias = tree.decision.mlp.parameters()
+    weight.copy_(torch.randint(-1, 2, weight.shape) * 1e4)
+    bias.zero_()
+    tree.leaf.values.copy_(100 * torch.eye(64))
+    rows = torch.eye(100, dtype=torch.float64)
+    everywhere = tree(rows).arrival[0]
+    assert ((everywhere == everywhere.amax(-1, keepdim=True)).sum(-1) > 1).double().mean() > 0.2
+    assert [int(tree.predict(row[None], "single").argmax()) for row in rows] == everywhere.argmax(-1).tolist()
+
+
+@pytest.mark.usefixtures("short_way")
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300])
+def test_one_row_that_is_not_finite_is_refused(value, sign):
+    tree = build(Structure(5), 1e10, leaf_layers=0)
+    tree.decision.mlp.weights[0].abs_().mul_(sign)
+    with pytest.raises(ValueError, match="must be finite"):
+        tree.predict(torch.full((1, 6), value, dtype=torch.float64), "single")

@@ -73,16 +73,36 @@ def said_by_best_leaf(tree: Tree, x: Tensor) -> Tensor | None:
     searcher = _usable(tree, x)
     if searcher is None:
         return None
+    g: Any = tree._modules["leaf"]
+    if x.shape[-2] == searcher.members == 1 and searcher.binary and type(g) is ConstantLeaf:
+        # The most frequent case by a short way: tensors around the search would take longer than it does.
+        leaf = _leaf_of_one(searcher, x)
+        if leaf is None:
+            return chosen_numbers(tree, x, _full(tree, x)[0])
+        values: Any = g._parameters["values"]
+        chosen: Tensor = values[:, leaf : leaf + 1].unsqueeze(2)
+        return chosen
     return chosen_numbers(tree, x, _best_leaf(tree, searcher, x)[0])
+
+
+def _leaf_of_one(searcher: Searcher, x: Tensor) -> int | None:
+    """The best leaf of a single row, (1, features) or (1, 1, features); None where all nodes are to be looked at."""
+    full, alone, blocks = _costs_of(searcher, 1)
+    if alone > min(blocks, 0.7 * full):
+        return None
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = searcher.search(0, x.detach().numpy().ravel(), _budget(searcher, full))
+    except Unsearchable:
+        return None
+    return None if found is None else found[1]
 
 
 def _best_leaf(tree: Tree, searcher: Searcher | None, x: Tensor) -> tuple[Tensor, Tensor]:
     if searcher is None:
         return _full(tree, x)
     batch = x.shape[-2]
-    if batch not in searcher.costs:
-        searcher.costs = {batch: _costs(searcher, batch)}  # most calls have rows in chunks of one size
-    full, alone, blocks = searcher.costs[batch]
+    full, alone, blocks = _costs_of(searcher, batch)
     if min(alone, blocks) > 0.7 * full:
         return _full(tree, x)
     rows = x.detach()
@@ -157,6 +177,13 @@ def _has_hooks(tree: Tree) -> bool:
     return any(module._forward_hooks or module._forward_pre_hooks for module in modules)
 
 
+def _costs_of(searcher: Searcher, batch: int) -> tuple[float, float, float]:
+    """`_costs`, remembered for one size: most calls have rows in chunks of one."""
+    if batch not in searcher.costs:
+        searcher.costs = {batch: _costs(searcher, batch)}
+    return searcher.costs[batch]
+
+
 def _costs(searcher: Searcher, batch: int) -> tuple[float, float, float]:
     """What it costs to look at all nodes, to search row by row, and by blocks, where a path and a little is enough."""
     structure = searcher.structure
@@ -184,14 +211,18 @@ def _is_soft(searcher: Searcher, x: NDArray[Any]) -> bool:
     return 2 * found.count(None) > len(found)
 
 
+def _budget(searcher: Searcher, full: float) -> int:
+    """Nodes that a search of one row may visit, from the microseconds that all nodes of a row take."""
+    visit = VISIT if searcher.binary else OTHER_VISIT
+    least = 32 if searcher.binary else 2 * searcher.structure.depth + 4
+    return max(least, int(PATIENCE * full / searcher.members / visit))
+
+
 def _search_rows(
     searcher: Searcher, x: NDArray[Any], leaf: NDArray[Any], arrival: NDArray[Any], full: float
 ) -> list[int]:
     """Fill in leaf and arrival, (members, batch), row by row; the rows that were given up."""
-    visit = VISIT if searcher.binary else OTHER_VISIT
-    least = 32 if searcher.binary else 2 * searcher.structure.depth + 4
-    budget = max(least, int(PATIENCE * full / searcher.members / visit))
-    batch = x.shape[-2]
+    budget, batch = _budget(searcher, full), x.shape[-2]
     given_up: list[int] = []
     for row in range(batch):
         for member in range(searcher.members):

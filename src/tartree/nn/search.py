@@ -32,7 +32,6 @@ DTYPES = (torch.float32, torch.float64)
 MOST_BLOCKS = 0.2
 #: With fewer rows in a block, a second thread costs more than it brings.
 ROWS_FOR_THREADS = 256
-Branches = Callable[[int], tuple[float, ...]]  # of a node that decides, the probabilities of its children
 Scale = Callable[[int], float]  # of a node that decides
 
 
@@ -164,7 +163,8 @@ class Searcher:
 
     def search(self, member: int, x: NDArray[Any], budget: int) -> tuple[float, int] | None:
         """Arrival and number of the best leaf of one row, (features,); None after more nodes than `budget`."""
-        branch = self._branches(member, x)
+        scale = _scale(self.branching, member)
+        rows, offset = (self.rows[member], self.biases[0][member].item) if self.binary else (None, None)
         node, children, lowest = self.nodes
         arrival, best, best_leaf = 1.0, -1.0, -1
         waiting: list[tuple[float, int, int]] = []  # less the arrival, the lowest leaf below, the node
@@ -174,8 +174,22 @@ class Searcher:
                 if budget == 0:
                     return None
                 budget -= 1
+                if rows is not None and offset is not None:  # a call here would take as long as the product
+                    z = float(rows[node].dot(x)) + offset(node)
+                    if scale is not None:
+                        z *= scale(node)
+                    if not -LARGEST < z < LARGEST:
+                        raise Unsearchable
+                    chosen, left = children[node] if z >= 0 else children[node][::-1]
+                    small = exp(-abs(z))
+                    arrival /= 1 + small
+                    there = arrival * small  # 1 less the other would round to 0 too early
+                    if there >= best:
+                        heappush(waiting, (-there, lowest[left], left))
+                    node = chosen
+                    continue
                 largest, chosen = -1.0, 0
-                for probability, child in zip(branch(node), children[node], strict=True):
+                for probability, child in zip(self._branches(member, node, x, scale), children[node], strict=True):
                     there = arrival * probability
                     if there > largest:
                         largest, there, chosen, child = there, largest, child, chosen
@@ -192,33 +206,10 @@ class Searcher:
                 if arrival > best or lowest_leaf < best_leaf:
                     break
 
-    def _branches(self, member: int, x: NDArray[Any]) -> Branches:
-        """A function that gives the branch probabilities of one node for one row, (features,)."""
-        scale = _scale(self.branching, member)
-        if not self.binary:
-
-            def branch(node: int) -> tuple[float, ...]:
-                logits = self._logits(member, node, x)
-                return _softmax((logits if scale is None else logits * scale(node)).tolist())
-
-            return branch
-        rows, offset = self.rows[member], self.biases[0][member].item
-
-        def branch_in_two(node: int) -> tuple[float, float]:
-            z = float(rows[node].dot(x)) + offset(node)
-            if scale is not None:
-                z *= scale(node)
-            if not -LARGEST < z < LARGEST:
-                raise Unsearchable
-            if z >= 0:
-                small = exp(-z)
-                large = 1 / (1 + small)
-                return large, small * large  # 1 less the other would round to 0 too early
-            small = exp(z)
-            large = 1 / (1 + small)
-            return small * large, large
-
-        return branch_in_two
+    def _branches(self, member: int, node: int, x: NDArray[Any], scale: Scale | None) -> tuple[float, ...]:
+        """The branch probabilities of one node for one row, (features,)."""
+        logits = self._logits(member, node, x)
+        return _softmax((logits if scale is None else logits * scale(node)).tolist())
 
     def _logits(self, member: int, node: int, x: NDArray[Any]) -> NDArray[Any]:
         units, hidden = x, self.mlp.hidden
