@@ -54,7 +54,7 @@ def main(words: Sequence[str] | None = None) -> int:
         return 0
     device: torch.device = arguments.device
     clock = Clock(device, arguments.repeats, arguments.seconds)
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_float32_matmul_precision("highest")
     if arguments.mnist_epochs is not None:
         mnist.print_trainings(arguments.mnist, clock, arguments.mnist_epochs)
         return 0

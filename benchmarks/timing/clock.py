@@ -32,7 +32,6 @@ class Clock:
     def __init__(self, device: torch.device, repeats: int = 20, seconds: float = 3.0) -> None:
         self.device, self.repeats, self.seconds = device, repeats, seconds
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
-        self.uncaptured: dict[str, str] = {}  # why something is timed as it is, and not as a graph
 
     def surroundings(self) -> AbstractContextManager[Any]:
         """A stream of its own on a GPU, as captured graphs need; nothing on a CPU."""
@@ -89,11 +88,10 @@ class Clock:
             times.append(time.perf_counter() - begin)
         return statistics.median(times)
 
-    def captured(self, function: Function, name: str | None = None) -> Function:
+    def captured(self, function: Function) -> Function:
         """The same work as one CUDA graph; the function itself on a CPU.
 
-        Where a function with a name cannot be captured, `uncaptured` says why, and it is given back as it is; one
-        without must be captured: a floor or a rival that is timed as it is would flatter us.
+        What cannot be captured is an error: a floor or a rival that is timed as it is would flatter us.
         """
         if self.stream is None:
             return function
@@ -106,13 +104,7 @@ class Clock:
                 with torch.cuda.graph(graph, stream=self.stream):
                     outcome = function()
             except RuntimeError as error:
-                if name is None:
-                    raise RuntimeError(
-                        f"what is measured must be captured as a graph, however: {said(error)}"
-                    ) from error
-                self.uncaptured[name] = said(error)
-                print(f"{name}: not captured as a graph, and timed as it is: {said(error)}", flush=True)
-                return function
+                raise RuntimeError(f"what is measured must be captured as a graph, however: {said(error)}") from error
 
         def replay() -> Any:
             graph.replay()

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tartree.training import Recipe
+from tartree.training.step import precision
 from timing.clock import Clock
 from timing.work import Work
 
@@ -46,12 +48,8 @@ def make_floors(work: Work, clock: Clock, *, tf32: bool = False) -> dict[str, Ca
         torch.mm(weight, x.t(), out=logits)
         copied.copy_(logits)
 
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = tf32
-    try:
+    with precision(Recipe(precision="tf32" if tf32 else "single"), device):
         return {name: clock.captured(f) for name, f in (("products", products), ("step", step), ("predict", predict))}
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before
 
 
 class PlainTree(nn.Module):

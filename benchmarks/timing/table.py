@@ -43,11 +43,9 @@ def compare(work: Work, clock: Clock, peers: Path | None = None, slow: dict[str,
         tree = work.tree(clock.device)
         functions["step"]["ours"] = our_step(tree, rows, recipe_for(work))
         x, y = rows.x[: work.batch].clone(), rows.target[: work.batch].clone()
-        predict = our_prediction(tree, x)
-        clock.uncaptured.pop("prediction", None)
-        functions["predict"]["ours"] = clock.captured(predict, "prediction")
+        functions["predict"]["ours"] = our_prediction(tree, x)
         if clock.stream is not None:
-            functions["predict"]["ours, eager"] = predict
+            functions["predict"]["ours, eager"] = our_prediction(tree, x, eager=True)
         floors = make_floors(work, clock)
         functions["step"] |= {"floor": floors["step"], "products": floors["products"]}
         functions["predict"]["floor"] = floors["predict"]
@@ -66,9 +64,7 @@ def compare(work: Work, clock: Clock, peers: Path | None = None, slow: dict[str,
                 continue
             for kind, function in made.items():
                 functions[kind][name] = function
-    result: Result = {"work": asdict(work), "label": work.label, "failures": failures}
-    if "prediction" in clock.uncaptured:
-        result["not captured"] = clock.uncaptured["prediction"]
+    result: Result = {"work": asdict(work), "label": work.label, "failures": failures, "predictor": True}
     for kind, own in functions.items():
         result[kind] = clock.medians(own)
     result["step ratio"] = result["step"]["ours"] / result["step"]["floor"]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tartree import Structure, losses, ops
-from tartree.nn import Classes, Leaves, Tree, combine
+from tartree.nn import Classes, Leaves, Predictor, Tree, combine
 from tartree.training import History, Recipe, TensorRows, train
 from tartree.training.epochs import CapturedEpochs, EagerEpochs, make_epochs
 from tartree.training.step import leave_gradient, precision
@@ -88,15 +88,15 @@ def our_step(tree: Tree, rows: TensorRows, recipe: Recipe) -> Callable[[], Any]:
     return take
 
 
-def our_prediction(tree: Tree, x: Tensor) -> Callable[[], Any]:
-    """One batch of predictions, all leaves weighed by arrival."""
+def our_prediction(tree: Tree, x: Tensor, *, eager: bool = False) -> Callable[[], Tensor]:
+    """One batch of predictions, all leaves weighed by arrival: on a GPU from a graph, unless it is to be eager."""
     tree = copy.deepcopy(tree).eval()
 
+    @torch.no_grad()
     def predict() -> Tensor:
-        with torch.no_grad():
-            return tree.predict(x)
+        return tree.predict(x)
 
-    return predict
+    return predict if eager else Predictor(tree, x)
 
 
 def learn(tree: Tree, rows: TensorRows, recipe: Recipe, callbacks: Sequence[Any] = ()) -> History:
@@ -152,10 +152,9 @@ def _prediction_pairs(work: Work, clock: Clock) -> list[tuple[Tensor, Tensor]]:
     tree, batch = work.tree(clock.device), work.rows(clock.device, batches=1).take(None)
     exact, x = copy.deepcopy(tree).cpu().double(), batch.x.cpu().double()
     tree.eval()
-    predict = our_prediction(tree, batch.x)
     clock.wait()
     with clock.surroundings(), torch.no_grad():
-        graph = clock.captured(predict, "prediction")
+        predict, graph = our_prediction(tree, batch.x, eager=True), our_prediction(tree, batch.x)
         arrival = ops.arrival(exact.decision(x), exact.structure, backend="reference")
         said = exact.output.mean(exact.leaf(x))
         pairs = [(found.clone(), combine(arrival, said, "multi")) for found in (predict(), graph())]
