@@ -68,17 +68,33 @@ def test_every_precision_learns(output, leaf_layers, kind):
     assert all(parameter.dtype == torch.float32 for parameter in tree.parameters())
 
 
+def newer_name(value):
+    torch.backends.cuda.matmul.fp32_precision = value
+
+
+def older_name(value):
+    torch.backends.cuda.matmul.allow_tf32 = value
+
+
 @pytest.mark.skipif(not hasattr(torch.backends.cuda.matmul, "fp32_precision"), reason="torch has the older name only")
-@pytest.mark.parametrize("before", ["none", "ieee", "tf32"])
-def test_the_recipe_decides_and_leaves_no_trace(before):
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(newer_name, "none"), (newer_name, "ieee"), (newer_name, "tf32"), (older_name, False), (older_name, True)],
+)
+def test_the_recipe_decides_and_leaves_no_trace(name, value):
     matmul = torch.backends.cuda.matmul
-    found, matmul.fp32_precision = matmul.fp32_precision, before
+    name(value)
+    before = matmul.fp32_precision
     try:
         for kind, inside in (("single", "ieee"), ("tf32", "tf32")):
             with precision(Recipe(precision=kind), torch.device("cuda")):
                 assert matmul.fp32_precision == inside
+                assert matmul.allow_tf32 == (kind == "tf32")  # which fails where both names disagree
             assert matmul.fp32_precision == before
+            if name is older_name:
+                assert matmul.allow_tf32 == value
             test_every_precision_learns(Classes(2), 0, kind)
             assert matmul.fp32_precision == before
     finally:
-        matmul.fp32_precision = found
+        older_name(False)
+        newer_name("none")

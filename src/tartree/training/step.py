@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -146,13 +147,24 @@ def precision(recipe: Recipe, device: torch.device) -> Iterator[None]:
     if device.type != "cuda":
         yield
         return
-    # The older name cannot be read any more once somebody has used the newer one, which torch has since 2.9.
     matmul = torch.backends.cuda.matmul
-    is_new, is_tf32 = hasattr(matmul, "fp32_precision"), recipe.precision == "tf32"
-    name = "fp32_precision" if is_new else "allow_tf32"
-    before = getattr(matmul, name)
-    setattr(matmul, name, ("tf32" if is_tf32 else "ieee") if is_new else is_tf32)
+    # Since 2.9 torch has a newer name for it, and some of its parts refuse to work where both names disagree. Setting
+    # the older one sets both; reading it fails where somebody has used the newer one alone.
+    newer = getattr(matmul, "fp32_precision", None)
+    try:
+        before = matmul.allow_tf32
+    except RuntimeError:
+        before = False
+    _set_tf32(recipe.precision == "tf32")
     try:
         yield
     finally:
-        setattr(matmul, name, before)
+        _set_tf32(before)
+        if newer is not None:
+            matmul.fp32_precision = newer
+
+
+def _set_tf32(value: bool) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Please use the new API settings", UserWarning)
+        torch.backends.cuda.matmul.allow_tf32 = value
