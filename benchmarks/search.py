@@ -250,9 +250,7 @@ def speed(out: Path, device: str, folds: int, epochs: int, jobs: int | None, lim
     }
     # On a GPU, kernels are compiled when a machine meets a shape for the first time; files keep them.
     searches: dict[str, dict[str, Any]] = {"first search": {}} if device == "cuda" else {}
-    searches["search"] = {}
-    if not limit:
-        searches["search, without halving"] = {"halving": None}
+    searches |= {"search": {}, "search, without halving": {"halving": None}}
     for name, options in searches.items():
         search = StructureSearch(base, "paper", folds=folds, random_state=0, n_jobs=jobs, refit=False, **options)
         wall, own = time.perf_counter(), time.process_time()
