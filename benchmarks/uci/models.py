@@ -35,6 +35,7 @@ class TreeModel:
     recipe: Recipe = RECIPES["paper"]
     early_stopping: bool | Literal["auto", "refit"] = False
     start: Literal["torch", "he"] = "torch"  # how weights are drawn
+    encoded: bool = False  # as `TartClassifier` encodes tables, else features as they come
     published: Means = NOTHING
 
     @property
@@ -150,21 +151,23 @@ DEFAULT_A = replace(DEFAULT, name="default-A", label="default recipe, structure 
 ESTIMATOR = EstimatorModel("TartClassifier", "TartClassifier as it comes", ())
 
 
-def from_preset(name: str) -> TreeModel | EstimatorModel:
-    """A model of the zoo: trained as members where its settings allow it, else by its estimator."""
+def from_preset(name: str) -> TreeModel:
+    """A model of the zoo, all four runs trained together."""
     settings = PRESETS[name].build()
-    known = {one.name for one in fields(TreeModel)} - {"name", "label", "start", "published"}
-    if not set(settings) <= {*known, "epochs", "batch_size", "learning_rate"}:
-        return EstimatorModel(name, name, tuple(settings.items()))
     recipe = settings.get("recipe", "default")
     changes = {key: settings.pop(key) for key in ("epochs", "batch_size", "learning_rate") if key in settings}
     settings["recipe"] = replace(RECIPES[recipe] if isinstance(recipe, str) else recipe, **changes)
     defaults = {"depth": _DEFAULT.depth, "leaf_layers": _DEFAULT.leaf_layers, "dropout": 0.0, "early_stopping": "auto"}
-    return TreeModel(name, name, **{**defaults, **settings})
+    return TreeModel(name, name, encoded=True, **{**defaults, **settings})
 
 
-OURS: list[TreeModel | EstimatorModel] = [DEFAULT, DEFAULT_A, ESTIMATOR, from_preset("tart-max")]
-TREES: dict[str, TreeModel | EstimatorModel] = {one.name: one for one in [*STRUCTURES, *MLPS, *STARTS, *OURS]}
+TART_MAX = from_preset("tart-max")
+OURS: list[TreeModel | EstimatorModel] = [DEFAULT, DEFAULT_A, ESTIMATOR, TART_MAX]
+#: What the encoder does for tart-max.
+UNENCODED = replace(TART_MAX, name="tart-max-unencoded", label="tart-max, features as they come", encoded=False)
+TREES: dict[str, TreeModel | EstimatorModel] = {
+    one.name: one for one in [*STRUCTURES, *MLPS, *STARTS, *OURS, UNENCODED]
+}
 
 #: Names that stand for several models.
 SELECTIONS = {

@@ -170,6 +170,7 @@ def _scores(job: Job, data: StudySet, settings: Settings, device: torch.device) 
     if isinstance(first, TreeModel):
         recipe = replace(first.recipe, precision=settings.precision, epochs=settings.epochs or first.recipe.epochs)
         trees = [one for one in job.models if isinstance(one, TreeModel)]
+        data = data.encoded() if first.encoded else data
         found = run_tree(first, data.to(device), {one.selection for one in trees}, recipe, settings.seed)
         return {one.name: found[one.selection] for one in trees}
     X, y = data.x.numpy(), data.y.numpy()

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 
 from tartree.datasets import UciSummary, load_uci, uci_index
+from tartree.table import TableEncoder
+from tartree.table.columns import Constant
 
 ORDER = ("small", "medium", "large")
 
@@ -34,6 +36,34 @@ class StudySet:
     def to(self, device: torch.device) -> StudySet:
         """The same with its table on a device; numbers of rows stay where they are."""
         return replace(self, x=self.x.to(device), y=self.y.to(device))
+
+    def encoded(self) -> StudySet:
+        """The same as `TartClassifier` sees it: each run's table by an encoder that knows its training rows alone.
+
+        The tables stand one below the other, and rows are numbered anew; runs with the same training rows share one. A
+        column that is constant in the training rows of a run has no feature in an estimator; here it is 0 in that run.
+        """
+        is_shared = all(torch.equal(rows, self.train[0]) for rows in self.train)
+        parts = self.train[:1] if is_shared else self.train
+        tables = torch.stack([_encode(self.x, rows) for rows in parts])  # (tables, rows, features)
+        tables = tables[..., tables.any(dim=(0, 1))]
+        first = [0 if is_shared else run * len(self.x) for run in range(self.runs)]
+        return replace(
+            self,
+            x=tables.flatten(0, 1),
+            y=self.y.repeat(len(tables)),
+            train=tuple(rows + start for rows, start in zip(self.train, first, strict=True)),
+            test=tuple(rows + start for rows, start in zip(self.test, first, strict=True)),
+        )
+
+
+def _encode(x: Tensor, rows: Tensor) -> Tensor:
+    """All rows by an encoder of some of them, (rows, features), with zeros for columns that it leaves out."""
+    encoder = TableEncoder().fit(x[rows].numpy())
+    kept = [not isinstance(column, Constant) for column in encoder.columns_]
+    found = torch.zeros_like(x)
+    found[:, torch.tensor(kept)] = torch.from_numpy(encoder.transform(x.numpy()))
+    return found
 
 
 @lru_cache(maxsize=1)

@@ -12,6 +12,7 @@ import pytest
 import torch
 from scipy import stats
 
+from tartree import TartClassifier
 from tartree.datasets import UciSummary, fetch_uci
 from tartree.training import RECIPES, OwnRows, TensorRows, train
 from tests.datasets.conftest import describe, lines, make_tar, table, two_files
@@ -102,6 +103,29 @@ def test_each_run_has_a_table_of_its_own_rows(cache):
     fixed = trees.gather(sets.load_set("monks-1"), sets.load_set("monks-1").train, 1)
     assert isinstance(fixed, TensorRows)
     assert (len(fixed), fixed.weight) == (8, None)
+
+
+def test_runs_are_encoded_as_an_estimator_encodes_them(cache, small):
+    data = sets.load_set("wine")
+    constant = data.x.clone()
+    constant[data.train[1], 0] = 2.0  # of this run alone
+    data = replace(data, x=torch.cat([constant, torch.ones(len(constant), 1)], dim=1))
+    found = data.encoded()
+    assert found.x.shape == (4 * 60, 3)  # what is constant in all runs is left out
+    for run, (rows, test) in enumerate(zip(data.train, data.test, strict=True)):
+        encoder = TartClassifier(epochs=1).fit(data.x[rows].numpy(), data.y[rows].numpy()).encoder_
+        wanted = torch.from_numpy(encoder.transform(data.x.numpy()))
+        kept = slice(1, 3) if run == 1 else slice(0, 3)
+        for part, own in ((found.train[run], rows), (found.test[run], test)):
+            assert torch.equal(found.x[part][:, kept], wanted[own])
+            assert torch.equal(found.y[part], data.y[own])
+    assert not found.x[found.test[1], 0].any()
+
+    fixed = sets.load_set("monks-1")
+    assert fixed.encoded().x.shape == fixed.x.shape  # one table, since all runs learn from the same rows
+    clean = sets.load_set("wine").encoded()
+    accuracies = trees.run_tree(small, clean, ["multi"], replace(RECIPES["default"], epochs=25))["multi"]
+    assert min(accuracies) > 0.6
 
 
 def test_scores_are_those_of_predictions_run_by_run(cache, small, monkeypatch):

@@ -55,7 +55,9 @@ class Case:
         logits, bias, numbers, numbers_bias = own
         logits = logits if bias is None else logits + bias.unsqueeze(1)
         numbers = numbers if numbers_bias is None else numbers + numbers_bias.unsqueeze(1)
-        arrival = ops.arrival(logits, self.structure, backend="reference")
+        # Whole transition matrices of many rows and leaves do not fit into memory; native is tested against them.
+        fits = logits.shape[0] * logits.shape[1] * self.structure.n_leaves**2 < 2**29
+        arrival = ops.arrival(logits, self.structure, backend="reference" if fits else "native")
         weight = None if self.share is None else self.share.double().cpu()
         loss = losses.expected(Leaves(arrival, numbers), self.target.cpu(), self.output, weight)
         gradients = torch.autograd.grad(loss.sum(), [x for x in own if x is not None])
