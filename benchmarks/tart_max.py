@@ -37,7 +37,6 @@ PLAIN = TreeModel("plain", "features as they are", 4, 4, members=2, recipe=RECIP
 PIECES = replace(PLAIN, leaf=Pieces(layers=4, dropout=0.15, pieces=8))
 FINE = replace(PLAIN, leaf=Pieces(layers=4, dropout=0.15, pieces=16))
 DECAYED = replace(RECIPES["deep"], decision_decay=1.0, leaf_decay=1.0)
-NOISY = replace(RECIPES["deep"], jitter=0.8)
 KINDS = {
     "plain": PLAIN,
     "plain, other seeds": PLAIN,
@@ -48,12 +47,6 @@ KINDS = {
     "8 pieces, more decay": replace(PIECES, recipe=DECAYED),
     "plain, more dropout": replace(PLAIN, dropout=0.4),
     "8 pieces, more dropout": replace(PIECES, leaf=Pieces(layers=4, dropout=0.4, pieces=8)),
-    "plain, more noise": replace(PLAIN, recipe=NOISY),
-    "8 pieces, more noise": replace(PIECES, recipe=NOISY),
-    "plain, stopped early": replace(PLAIN, early_stopping="refit"),
-    "8 pieces, stopped early": replace(PIECES, early_stopping="refit"),
-    "plain, wide": replace(PLAIN, depth=2, hidden=200),
-    "8 pieces, wide": replace(PIECES, depth=2, leaf=Pieces(layers=4, hidden=200, dropout=0.15, pieces=8)),
     "linear leaves": replace(PLAIN, depth=6, leaf_layers=1, recipe=RECIPES["default"]),
     "two layers, 8 pieces": replace(PLAIN, leaf=Pieces(layers=2, dropout=0.15, pieces=8)),
 }
@@ -66,10 +59,6 @@ MIXES = [
     ("8 pieces", "16 pieces"),
     ("plain, more decay", "8 pieces, more decay"),
     ("plain, more dropout", "8 pieces, more dropout"),
-    ("plain, more noise", "8 pieces, more noise"),
-    ("plain, stopped early", "8 pieces, stopped early"),
-    ("plain, wide", "8 pieces, wide"),
-    ("plain, wide", "8 pieces, more dropout"),
     ("linear leaves", "two layers, 8 pieces"),
     ("plain", "linear leaves"),
     ("8 pieces", "linear leaves"),
