@@ -139,8 +139,8 @@ STARTS = [
 _DEFAULT = TartClassifier()
 DEFAULT = TreeModel(
     "default",
-    "default recipe, default structure",
-    _DEFAULT.depth,
+    "default recipe, D 4",
+    4,
     _DEFAULT.leaf_layers,
     selection=_DEFAULT.selection,
     dropout=_DEFAULT.dropout,
@@ -157,7 +157,7 @@ def from_preset(name: str) -> TreeModel:
     recipe = settings.get("recipe", "default")
     changes = {key: settings.pop(key) for key in ("epochs", "batch_size", "learning_rate") if key in settings}
     settings["recipe"] = replace(RECIPES[recipe] if isinstance(recipe, str) else recipe, **changes)
-    defaults = {"depth": _DEFAULT.depth, "leaf_layers": _DEFAULT.leaf_layers, "dropout": 0.0, "early_stopping": "auto"}
+    defaults = {"leaf_layers": _DEFAULT.leaf_layers, "dropout": 0.0, "early_stopping": "auto"}
     return TreeModel(name, name, encoded=True, **{**defaults, **settings})
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from tartree.datasets import OFFICIAL, uci_index
-from uci import models, ranks
+from uci import chosen, models, ranks
 from uci.baselines import BASELINES
 from uci.differences import as_many_leaves, by_chance, not_learnt, other_seeds, too_deep, without_one
 from uci.models import ALIASES, GROUPS, Means
 from uci.results import Results
-from uci.scores import Scores, mix_means
+from uci.scores import Scores
 from uci.words import KNOWN, cell, difference, label, table
 
 TABLES: list[tuple[str, list[str]]] = [
@@ -47,7 +47,8 @@ def write_report(results: Results, out: Path) -> Path:
         *(_ranks(scores, group, out) for group in ("all", "small")),
         _wins(scores),
         _short(scores),
-        _tried(out),
+        chosen.members(out),
+        chosen.depths(out),
         _time(scores),
         _commands(out),
         _odd(scores),
@@ -233,26 +234,6 @@ def _short(scores: Scores) -> str:
     search = "[what a search chooses](../choosing-a-tree.md#what-a-search-chooses)"
     parts.append(f"\nChoosing the structure for each set instead: {search}.")
     return "## tart-max against the best of other libraries\n\n" + "\n".join(parts)
-
-
-def _tried(out: Path) -> str:
-    """What the members of tart-max were chosen by."""
-    means = mix_means(Results(out / "tart-max.jsonl"))
-    if not means:
-        return ""
-    rows = [
-        [mix, *(f"{own[group][0]:.2f} ({own[group][1]})" if group in own else "-" for group in GROUPS)]
-        for mix, own in means.items()
-    ]
-    return f"""## What was tried for tart-max
-
-Kinds of members, compared by `python benchmarks/tart_max.py` on held-out quarters of the training rows: mean accuracy
-in percent, and the number of sets; two members of each kind in each run. `tart-max` has four members that see features
-as they are (plain), and four that see them in 8 pieces too: trees of depth 4, leaves of four layers with 100 hidden
-units. More decay is 1.0 in place of 0.3, more dropout 0.4 in place of 0.15; linear leaves have depth 6 and the
-default recipe. Features as they come: within the training rows there is one scale, and the encoder has little to do.
-
-{table(["members", *GROUPS], rows)}"""
 
 
 def _time(scores: Scores) -> str:

@@ -19,7 +19,8 @@ from tests.datasets.conftest import describe, lines, make_tar, table, two_files
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from uci import command, differences, models, ranks, runner, sets, trees
+import inner
+from uci import chosen, command, differences, models, ranks, runner, sets, trees
 from uci.baselines import BASELINES, Baseline
 from uci.processes import call_in_processes
 from uci.results import Results, machine
@@ -126,6 +127,32 @@ def test_runs_are_encoded_as_an_estimator_encodes_them(cache, small):
     clean = sets.load_set("wine").encoded()
     accuracies = trees.run_tree(small, clean, ["multi"], replace(RECIPES["default"], epochs=25))["multi"]
     assert min(accuracies) > 0.6
+
+
+def test_defaults_are_chosen_on_training_rows(cache, small, monkeypatch):
+    data = sets.load_set("wine")
+    held_out = inner._inner(data)
+    for run in range(4):
+        both = torch.cat([held_out.train[run], held_out.test[run]])
+        assert torch.equal(both.sort().values, data.train[run].sort().values)
+        assert len(held_out.test[run]) == pytest.approx(len(both) / 4, abs=1)
+
+    quick = replace(small, recipe=replace(RECIPES["default"], epochs=25))
+    kinds = {"plain": replace(quick, members=2), "encoded": replace(quick, encoded=True)}
+    monkeypatch.setitem(inner.SUBJECTS, "depth", (kinds, [("plain",), ("encoded",), ("plain", "encoded")]))
+    (line,) = inner.do("wine", "depth", "cpu", "single")
+    assert (line["failure"], line["rows"], line["group"]) == (None, len(held_out.train[0]), "small")
+    assert list(line["accuracy"]) == ["plain", "encoded", "plain + encoded"]
+    assert min(map(np.mean, line["accuracy"].values())) > 0.7
+
+    lines = [
+        {**line, "set": name, "rows": rows, "accuracy": {"D 4": [0.5, 0.5], "D 6": [0.5, 0.5 + gain]}}
+        for name, rows, gain in (("a", 100, 0.0), ("b", 150, 0.04), ("c", 5000, 0.2))
+    ]
+    Results(cache / "depth.jsonl").append(lines)
+    page = chosen.depths(cache)
+    assert "| below 200 | 2 | +1.00 ± 1.00 |" in page
+    assert "| 3,000 or more | 1 | - |" in page
 
 
 def test_scores_are_those_of_predictions_run_by_run(cache, small, monkeypatch):

@@ -184,6 +184,30 @@ def test_warm_start_goes_on(iris):
     assert regressor.predict(X).shape == (150,)
 
 
+def test_depth_by_itself_follows_the_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1001, 2)), rng.integers(0, 2, 1001)
+    short = {"epochs": 1, "random_state": 0}
+
+    def depth(n_rows, **parameters):
+        return TartClassifier(**short, **parameters).fit(X[:n_rows], y[:n_rows]).get_depth()
+
+    assert [depth(999), depth(1000)] == [4, 6]
+    for wide in ({"window": 3}, {"leaf_layers": 2, "hidden": 3}, {"leaf": tartree.nn.Pieces(hidden=3)}):
+        assert depth(1000, **wide) == 4
+    assert [depth(1000, leaf_layers=0), depth(1000, depth=2)] == [6, 2]
+    assert TartRegressor(**short).fit(X, X[:, 0]).get_depth() == 6
+    weight = np.r_[0.0, 0.0, np.ones(999)]
+    assert TartClassifier(**short).fit(X, y, sample_weight=weight).get_depth() == 4  # rows without weight do not count
+
+    model = TartClassifier(**short, warm_start=True).fit(X[:50], y[:50])
+    assert model.fit(X, y).get_depth() == 4  # the tree at hand goes on
+    model.save(tmp_path / "model.tart")
+    loaded = tartree.load(tmp_path / "model.tart")
+    assert (loaded.depth, loaded.get_depth()) == ("auto", 4)
+    assert clone(loaded).set_params(warm_start=False).fit(X, y).get_depth() == 6
+
+
 def test_early_stopping_keeps_shares_of_classes(iris):
     X, y = iris
     model = quick(early_stopping=True, epochs=200).fit(X, y)
@@ -364,6 +388,7 @@ def test_several_targets():
     ("parameters", "message"),
     [
         ({"depth": -1}, "depth=-1"),
+        ({"depth": "deep"}, "depth must be an integer of at least 0 or 'auto', however: depth='deep'"),
         ({"window": 1}, "window=1"),
         ({"stride": 5}, "stride=5"),
         ({"members": 0}, "members must be an integer of at least 1, however: members=0"),

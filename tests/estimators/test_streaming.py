@@ -79,6 +79,22 @@ def test_a_streamed_classifier_is_as_good_as_one_in_memory(folder, whole):
     assert abs(scores[True] - scores[False]) < 0.01
 
 
+def test_depth_by_itself_follows_the_rows_with_weight(folder, whole):
+    from_files = classifier().set_params(depth="auto", epochs=1)
+    for share, depth in ((0.2, 4), (0.4, 6)):
+        counted = np.arange(whole.num_rows) < share * whole.num_rows
+        table = whole.set_column(whole.column_names.index("weight"), "weight", pa.array(counted.astype(float)))
+        for in_memory in (True, False):
+            model = fit_table(from_files, table, folder.parent / f"{share}-{in_memory}", in_memory)
+            assert model.get_depth() == depth
+
+
+def fit_table(model, table, path, in_memory):
+    path.mkdir()
+    pq.write_table(table, path / "rows.parquet", row_group_size=400)
+    return clone(model).fit(ParquetTable(path, in_memory=in_memory), y="label", sample_weight="weight")
+
+
 def test_a_streamed_regressor_with_weights(folder, whole):
     found = {}
     for in_memory in (True, False):

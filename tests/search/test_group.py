@@ -34,7 +34,7 @@ def problem_of(data, *, parts=2, seeds=1):
 
 
 def cells(parts=2, **params):
-    made = [make_candidate(BASE, {**params, "learning_rate": rate}, i) for i, rate in enumerate((0.05, 0.02))]
+    made = [make_candidate(BASE, {**params, "learning_rate": rate}, i, 100) for i, rate in enumerate((0.05, 0.02))]
     return [Cell(part, (one,)) for one in made for part in range(parts)]
 
 
@@ -65,7 +65,7 @@ def by_hand(x, folds, target, *, seeds=1, **params):
     """A group of one cell, not trained, whose weights are all 0; and its problem."""
     tables = {("standard", "None"): Table(x, target, None)}
     problem = Problem(tables, Classes(2), (folds,), "accuracy", None, seeds, 0, torch.device("cpu"))
-    group = Group(0, [Cell(0, (make_candidate(BASE, params, 0),))])
+    group = Group(0, [Cell(0, (make_candidate(BASE, params, 0, 100),))])
     group.tree = group._build(problem, tables["standard", "None"])
     with torch.no_grad():
         for p in group.tree.parameters():
@@ -121,7 +121,7 @@ def test_lbfgs_goes_to_the_optimum_at_once(data):
 
     from tartree import zoo
 
-    one = make_candidate(zoo.make("lr"), {}, 0)
+    one = make_candidate(zoo.make("lr"), {}, 0, 100)
     problem = problem_of(data, parts=1)
     found = Group(0, [Cell(0, (one,))]).advance(problem, 5)
     x, y = data

@@ -86,7 +86,7 @@ def explore(x, y, parts):
     problem = Problem({("standard", "None"): Table(x, y, None)}, Classes(2), parts, "accuracy", None, 1, 0, x.device)
     engine = Engine(problem, [0.25, 1.0], lambda part, alive: who_goes_on(alive, 4, "leaves"))
     base = TartClassifier(epochs=16, recipe="paper", learning_rate=0.05)
-    engine.run([make_candidate(base, {"depth": depth}, depth) for depth in (0, 1, 2, 3)])
+    engine.run([make_candidate(base, {"depth": depth}, depth, len(y)) for depth in (0, 1, 2, 3)])
     return engine.trials
 
 

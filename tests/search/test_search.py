@@ -35,6 +35,15 @@ def found(iris):
     return StructureSearch(QUICK, SPACE, random_state=0).fit(*iris)
 
 
+def test_depth_by_itself_is_that_of_the_refit():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 2)), rng.integers(0, 2, 1000)
+    space = {"leaf_layers": [0]}
+    search = StructureSearch(TartClassifier(epochs=1), space, folds=2, random_state=0).fit(X, y)
+    assert search.best_estimator_.get_depth() == 6
+    assert search.trials_[0]["leaves"] > 16  # also in the folds, of 500 rows
+
+
 def test_the_outcome_hangs_together(found, iris):
     X, y = iris
     trials = found.trials_

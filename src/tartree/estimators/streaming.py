@@ -198,7 +198,7 @@ def _fit(
             f"{held_out:,} of {counted:,} rows with weight; use early_stopping=False"
         )
     estimator._set_encoder(encoder)
-    device = estimator._make_tree(seeds)
+    device = estimator._make_tree(seeds, counted)
     encoded = EncodedBlocks(blocks, encoder, coder, max(64, min(2**15, PIECE_VALUES // max(1, len(encoder.features_)))))
     learnt = lanes.count({block: kept for block, (kept, _) in statistics.rows.items()})
     rows = StreamRows(encoded, learnt, shares, seed=int(seeds[0]), device=device, served=served)

@@ -73,8 +73,8 @@ class Candidate:
         return (self.shape, self.pace)
 
 
-def make_candidate(estimator: BaseTart, params: Parameters, number: int) -> Candidate:
-    """The candidate of an estimator with other parameters; raises where they are wrong."""
+def make_candidate(estimator: BaseTart, params: Parameters, number: int, n_rows: int) -> Candidate:
+    """The candidate of an estimator with other parameters, for so many rows; raises where they are wrong."""
     own = configured(estimator, params)
     if own.selection not in ("multi", "single"):
         raise ValueError(f"selection must be 'multi' or 'single', however: selection={own.selection!r}")
@@ -85,7 +85,8 @@ def make_candidate(estimator: BaseTart, params: Parameters, number: int) -> Cand
             raise ValueError(f"{name} must be an integer of at least {least}, however: {name}={value!r}")
     settings = {name: getattr(own, name) for name in TREE_SETTINGS if name != "members"}
     # A single layer has no neighbours to share children with: one structure, whatever its stride.
-    structure = Structure(own.depth, own.window, own.stride if own.depth != 1 else None)
+    depth = own._depth(n_rows)
+    structure = Structure(depth, own.window, own.stride if depth != 1 else None)
     _check_nodes(structure)
     table = (own.numeric, repr(getattr(own, "class_weight", None)))
     return Candidate(number, params, structure, settings, own._positive("members"), own.selection, own._recipe(), table)

@@ -331,7 +331,8 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if self.scoring_ == "r2" and (fewest := min(len(held) for _, held in self.splits_)) < 2:
             raise ValueError(f"folds must hold out 2 rows at least, since R2 compares rows, however: {fewest}")
         key = (first.numeric, repr(getattr(first, "class_weight", None)))
-        self._data = X, y, sample_weight, rows
+        n_rows = len(target) if weight is None else int((weight > 0).sum())  # of the refit
+        self._data = X, y, sample_weight, rows, n_rows
         place = np.zeros(len(target), dtype=np.intp)
         place[rows] = np.arange(len(rows))  # only these rows are encoded
         return Problem(
@@ -362,10 +363,11 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _candidates(self, engine: Engine, base: BaseTart, params: Sequence[Parameters]) -> list[Candidate]:
         """Candidates with the tables they need; what is no candidate at all is noted as failed."""
         found = []
+        *_, n_rows = self._data
         for number, own in enumerate(params, start=len(self._trials)):
             configured(base, own)  # a name that no estimator knows is an error of the whole space
             try:
-                one = make_candidate(base, own, number)
+                one = make_candidate(base, own, number, n_rows)
                 hash(one.training)  # values that cannot be compared are found here, where they harm no other candidate
                 if one.table not in engine.problem.tables:
                     engine.problem.tables[one.table] = self._other_table(base, own)
@@ -375,7 +377,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def _other_table(self, base: BaseTart, params: Parameters) -> Table:
-        X, y, sample_weight, rows = self._data
+        X, y, sample_weight, rows, _ = self._data
         own = configured(base, params)
         target, weight = own._prepare(X, y, sample_weight)
         return _table(own, X, target, weight, rows)

@@ -269,7 +269,8 @@ def _decision_layers(model: TartClassifier | TartRegressor) -> int | str:
     if model.decision is None:
         return int(model.decision_layers)
     if isinstance(model.decision, Layered):  # a node of layer d has d + 1 convolutions below its linear map
-        return f"2 to {model.depth + 1}" if model.depth > 1 else 2
+        depth = int(model.depth)  # no preset leaves it to the table
+        return f"2 to {depth + 1}" if depth > 1 else 2
     layers: int | str = getattr(model.decision, "layers", "own")
     return layers
 

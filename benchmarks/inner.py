@@ -1,11 +1,13 @@
-"""What was tried for `tart-max`: ensembles compared on held-out quarters of the training rows of the UCI sets.
+"""What defaults were chosen by: models compared on held-out quarters of the training rows of the UCI sets.
 
-python benchmarks/tart_max.py [--device cuda --processes 8] [--groups small medium large] [--limit-seconds 300]
-python benchmarks/tart_max.py --report     # prints the means; the UCI page has them too
+python benchmarks/inner.py tart-max [--device cuda --processes 8] [--groups small medium large] [--limit-seconds 300]
+python benchmarks/inner.py depth [...]
+python benchmarks/inner.py tart-max --report     # prints the means; the UCI page has them too
 
-No run looks at its own test rows. Of each set, every kind of member is trained twice in each of the four runs, all runs
-as members of one tree, and probabilities are averaged: within a kind, and over those of a mix. Results are appended to
-docs/benchmarks/uci/tart-max.jsonl as they come, and the same command goes on with what is left.
+No run looks at its own test rows. For `tart-max`, every kind of member is trained twice in each of the four runs, all
+runs as members of one tree, and probabilities are averaged: within a kind, and over those of a mix. For the depth of a
+default tree, one tree is trained for each depth and run. Results are appended to docs/benchmarks/uci/tart-max.jsonl or
+depth.jsonl as they come, and the same command goes on with what is left.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
-from uci.models import TreeModel
+from uci.models import DEFAULT, TreeModel
 from uci.processes import call_in_processes
 from uci.results import Line, Results, machine
 from uci.scores import mix_means
@@ -32,7 +34,8 @@ from tartree.estimators.rows import split_rows
 from tartree.nn import Pieces, combine
 from tartree.training import RECIPES
 
-RESULTS = Path(__file__).resolve().parents[1] / "docs/benchmarks/uci/tart-max.jsonl"
+RESULTS = Path(__file__).resolve().parents[1] / "docs/benchmarks/uci"
+Mixes = list[tuple[str, ...]]
 PLAIN = TreeModel("plain", "features as they are", 4, 4, members=2, recipe=RECIPES["deep"])
 PIECES = replace(PLAIN, leaf=Pieces(layers=4, dropout=0.15, pieces=8))
 FINE = replace(PLAIN, leaf=Pieces(layers=4, dropout=0.15, pieces=16))
@@ -51,7 +54,7 @@ KINDS = {
     "two layers, 8 pieces": replace(PLAIN, leaf=Pieces(layers=2, dropout=0.15, pieces=8)),
 }
 SEEDS = {"plain, other seeds": 1, "8 pieces, other seeds": 1}
-MIXES = [
+MIXES: Mixes = [
     *((kind,) for kind in KINDS),
     ("plain", "plain, other seeds"),
     ("plain", "8 pieces"),
@@ -68,19 +71,26 @@ MIXES = [
     ("plain, more decay", "8 pieces, more decay", "linear leaves", "two layers, 8 pieces"),
     ("plain, more dropout", "8 pieces, more dropout", "linear leaves", "two layers, 8 pieces"),
 ]
+DEPTHS = {f"D {depth}": replace(DEFAULT, depth=depth, encoded=True) for depth in (4, 5, 6)}
+SUBJECTS: dict[str, tuple[dict[str, TreeModel], Mixes]] = {
+    "tart-max": (KINDS, MIXES),
+    "depth": (DEPTHS, [(depth,) for depth in DEPTHS]),
+}
 HELD_OUT = 0.25
 ROWS = 2048  # of a prediction
 
 
-def do(name: str, device: str, precision: str) -> list[Line]:
-    """One set: accuracies of all kinds and pairs, by run."""
+def do(name: str, subject: str, device: str, precision: str) -> list[Line]:
+    """One set: accuracies of all kinds and mixes, by run."""
     torch.set_num_threads(1)
     start, failure, found = time.perf_counter(), None, None
+    data = _inner(load_set(name))
     try:
-        found = compare(_inner(load_set(name)).to(torch.device(device)), precision)
+        found = compare(data, *SUBJECTS[subject], device, precision)
     except Exception as error:  # the other sets go on
         failure = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
     about = {"model": "inner", "set": name, "group": summaries()[name].group, "failure": failure, "accuracy": found}
+    about["rows"] = len(data.train[0])
     seconds = round(time.perf_counter() - start, 2)
     return [{**about, "seconds": seconds, "precision": precision, "machine": machine(torch.device(device))}]
 
@@ -96,12 +106,17 @@ def _inner(data: StudySet) -> StudySet:
     return replace(data, train=train, test=held_out)
 
 
-def compare(data: StudySet, precision: str) -> dict[str, list[float]]:
-    said = {kind: _probabilities(model, data, precision, SEEDS.get(kind, 0)) for kind, model in KINDS.items()}
+def compare(
+    data: StudySet, models: dict[str, TreeModel], mixes: Mixes, device: str, precision: str
+) -> dict[str, list[float]]:
+    said = {}
+    for kind, model in models.items():
+        own = (data.encoded() if model.encoded else data).to(torch.device(device))
+        said[kind] = _probabilities(model, own, precision, SEEDS.get(kind, 0))
     found = {}
-    for kinds in MIXES:
+    for kinds in mixes:
         sums = [sum(said[kind][run] for kind in kinds) for run in range(data.runs)]
-        right = [(own.argmax(1) == data.y[held].cpu()) for own, held in zip(sums, data.test, strict=True)]
+        right = [(own.argmax(1) == data.y[held]) for own, held in zip(sums, data.test, strict=True)]
         found[" + ".join(kinds)] = [round(float(run.double().mean()), 5) for run in right]
     return found
 
@@ -118,7 +133,8 @@ def _probabilities(model: TreeModel, data: StudySet, precision: str, seed: int) 
             parts = []
             for rows in held.to(data.x.device).split(ROWS):
                 arrival, numbers = tree(data.x[rows])
-                parts.append(combine(arrival[own], tree.output.mean(numbers)[own], "multi").mean(0).cpu())
+                said = combine(arrival[own], tree.output.mean(numbers)[own], model.selection)
+                parts.append(said.mean(0).cpu())
             found.append(torch.cat(parts))
     return found
 
@@ -130,6 +146,7 @@ def report(results: Results) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("subject", choices=SUBJECTS)
     parser.add_argument("--groups", nargs="+", default=["small", "medium", "large"])
     parser.add_argument("--sets", nargs="+", help="only these")
     parser.add_argument("--device", default="cpu")
@@ -137,14 +154,15 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="begin no set after this time")
     parser.add_argument("--report", action="store_true", help="only print the means")
-    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--results", type=Path, help="docs/benchmarks/uci/SUBJECT.jsonl by default")
     options = parser.parse_args()
-    results, start = Results(options.results), time.perf_counter()
+    results = Results(options.results or RESULTS / f"{options.subject}.jsonl")
+    start = time.perf_counter()
     if not options.report:
         there = results.read()
         left = [name for name in reversed(list_sets(options.groups, options.sets)) if ("inner", name) not in there]
         in_time = takewhile(lambda _: time.perf_counter() - start < options.limit_seconds, left)
-        function = partial(do, device=options.device, precision=options.precision)
+        function = partial(do, subject=options.subject, device=options.device, precision=options.precision)
         for name, lines in call_in_processes(function, in_time, options.processes):
             results.append(lines)
             print(name, lines[0]["failure"] or f"{lines[0]['seconds']} s", flush=True)
