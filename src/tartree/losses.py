@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tartree.nn import Classes, Leaves, MLPLeaf, Output, PieceLeaf, Tree, blocks
+from tartree.nn.hooks import has_hooks
 from tartree.ops import fused, native
 from tartree.ops.scratch import borrow
 from tartree.structure import Structure
@@ -49,8 +50,10 @@ def expected_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | No
     """`expected` of a batch, with its gradient left in the parameters of the tree: in one pass, where there is one.
 
     None means that there is none, and that nothing has been done. There is one for softmax branching: on a GPU for
-    classes, on a CPU for binary trees.
+    classes, on a CPU for binary trees; never where parts of the tree have forward hooks, which a pass would not call.
     """
+    if has_hooks(tree):
+        return None
     if tree.fuses(x):
         return _fused_gradient(tree, x, target, weight)
     if blocks.suits(tree.leaf, x):

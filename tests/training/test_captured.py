@@ -134,6 +134,9 @@ def test_foreign_modules_are_captured_only_where_they_say_so():
     assert not can_capture(build(branching=lambda logits, axis: torch.softmax(logits, axis)))
     assert not can_capture(with_decision(Curious()))
     assert can_capture(with_decision(Careful()))
+    watched = build()
+    watched.leaf.register_forward_hook(lambda *_: None)  # a replay would not call it
+    assert not can_capture(watched)
     history = train(
         with_decision(Curious()).to(DEVICE),
         TensorRows(*table(30)),

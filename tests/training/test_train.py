@@ -10,6 +10,8 @@ from tartree.nn import Classes, Tree
 from tartree.training import RECIPES, LazyRows, Recipe, TensorRows, loop, train
 from tartree.training.epochs import CapturedEpochs, EagerEpochs
 
+from ..conftest import DEVICE
+
 FAST = Recipe(epochs=20, jitter=0.0)
 
 
@@ -270,3 +272,18 @@ def test_a_progress_bar_leaves_no_trace_when_off(capsys, monkeypatch, terminal):
 def test_bad_recipes_name_the_value(changes, message):
     with pytest.raises(ValueError, match=message):
         Recipe(**changes)
+
+
+@pytest.mark.parametrize("leaf_layers", [0, 1, 2])
+@pytest.mark.parametrize("part", ["decision", "branching", "leaf"])
+def test_forward_hooks_are_called(part, leaf_layers):
+    """By autograd, which calls every part, in place of the passes that do not; with the same outcome."""
+    x, y = (data.to(DEVICE) for data in problem())
+    plain, watched = (tree(leaf_layers=leaf_layers, hidden=5).to(DEVICE) for _ in range(2))
+    called = []
+    getattr(watched, part).register_forward_hook(lambda *_: called.append(part))
+    for made in (plain, watched):
+        train(made, TensorRows(x, y), replace(FAST, epochs=5), generator=generator())
+    assert len(called) == 5
+    for own, other in zip(plain.parameters(), watched.parameters(), strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-3, atol=1e-4)

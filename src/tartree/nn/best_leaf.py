@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tartree import ops
+from tartree.nn.hooks import has_hooks
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
 from tartree.nn.products import GroupedMLP
 from tartree.nn.search import Searcher, Unsearchable, search_blocks
@@ -162,19 +163,12 @@ def _full(tree: Tree, x: Tensor, dtype: torch.dtype | None = None) -> tuple[Tens
 def _usable(tree: Tree, x: Tensor) -> Searcher | None:
     if tree.training or torch.is_grad_enabled() or torch.compiler.is_compiling() or x.device.type != "cpu":
         return None
-    if _has_hooks(tree):
+    if has_hooks(tree):
         return None
     searcher = _searchers.get(tree)
     if searcher is None or not searcher.sees(tree):
         searcher = _searchers[tree] = Searcher(tree)
     return searcher if searcher.takes(x) and x.shape[-2] else None
-
-
-def _has_hooks(tree: Tree) -> bool:
-    """Whether forward hooks wait on a module that a search would not call."""
-    parts: Any = tree._modules.values()
-    modules = [tree, *parts, *(module for part in parts for module in part._modules.values() if module is not None)]
-    return any(module._forward_hooks or module._forward_pre_hooks for module in modules)
 
 
 def _costs_of(searcher: Searcher, batch: int) -> tuple[float, float, float]:

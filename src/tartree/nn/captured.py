@@ -22,13 +22,16 @@ EAGER_CALLS = 2  # before capture: what is loaded or compiled at first use canno
 def can_capture(tree: Tree) -> bool:
     """Whether a tree is known never to wait for the GPU: made of this library's and torch's own modules.
 
-    A decision or leaf of the user's own is captured where its class says so, with ``capturable = True``.
+    A decision or leaf of the user's own is captured where its class says so, with ``capturable = True``. Modules with
+    forward hooks are not, since a replay would not call them.
     """
     known = (torch.softmax, sigsoftmax, spherical)
     return tree.branching.activation in known and all(_is_known(module) for module in tree.modules())
 
 
 def _is_known(module: nn.Module) -> bool:
+    if module._forward_hooks or module._forward_pre_hooks:
+        return False
     home = type(module).__module__
     return home.startswith(("tartree.nn.", "torch.nn.")) or getattr(module, "capturable", False) is True
 

@@ -14,6 +14,7 @@ from tartree.nn.best_leaf import said_by_best_leaf
 from tartree.nn.branching import Branching
 from tartree.nn.decisions import MLPDecision, UniformDecision
 from tartree.nn.factories import as_factory
+from tartree.nn.hooks import has_hooks
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
 from tartree.nn.outputs import Classes, Output
 from tartree.nn.products import GroupedMLP, affine
@@ -178,6 +179,7 @@ class Tree(nn.Module):
         """Whether the way from logits to classes can be one kernel for such input."""
         return (
             self.branching.is_plain
+            and not has_hooks(self)
             and isinstance(self.output, Classes)
             and fused.suits(x, self.structure, self.output.n_targets)
             # Rows may be shared by all members. The first parameter has the members axis.
