@@ -172,7 +172,7 @@ def _searches(sets: list[str], lines: dict[tuple[str, str], Line], others: dict[
         precisions = used.pop()
     return "\n".join(
         [
-            f"Mean accuracy in percent, and leaves that are used. Precision of products: {precisions}.",
+            f"Mean accuracy in percent, and leaves that are used. Precision of the searches' products: {precisions}.",
             "",
             *_means_table(sets, lines, others),
             "",

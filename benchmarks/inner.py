@@ -23,11 +23,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+from uci.command import at_least
 from uci.models import DEFAULT, TreeModel
 from uci.processes import call_in_processes
 from uci.results import Line, Results, machine
 from uci.scores import mix_means
-from uci.sets import StudySet, list_sets, load_set, summaries
+from uci.sets import ORDER, StudySet, list_sets, load_set, summaries
 from uci.trees import build, fit
 
 from tartree.estimators.rows import split_rows
@@ -83,14 +84,15 @@ ROWS = 2048  # of a prediction
 def do(name: str, subject: str, device: str, precision: str) -> list[Line]:
     """One set: accuracies of all kinds and mixes, by run."""
     torch.set_num_threads(1)
-    start, failure, found = time.perf_counter(), None, None
-    data = _inner(load_set(name))
+    start, failure, found, rows = time.perf_counter(), None, None, None
     try:
+        data = _inner(load_set(name))
+        rows = len(data.train[0])
         found = compare(data, *SUBJECTS[subject], device, precision)
     except Exception as error:  # the other sets go on
         failure = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
     about = {"model": "inner", "set": name, "group": summaries()[name].group, "failure": failure, "accuracy": found}
-    about["rows"] = len(data.train[0])
+    about["rows"] = rows
     seconds = round(time.perf_counter() - start, 2)
     return [{**about, "seconds": seconds, "precision": precision, "machine": machine(torch.device(device))}]
 
@@ -147,11 +149,11 @@ def report(results: Results) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("subject", choices=SUBJECTS)
-    parser.add_argument("--groups", nargs="+", default=["small", "medium", "large"])
+    parser.add_argument("--groups", nargs="+", choices=ORDER, default=[*ORDER])
     parser.add_argument("--sets", nargs="+", help="only these")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="single", choices=["single", "tf32", "bfloat16"])
-    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--processes", type=at_least(1), default=1)
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="begin no set after this time")
     parser.add_argument("--report", action="store_true", help="only print the means")
     parser.add_argument("--results", type=Path, help="docs/benchmarks/uci/SUBJECT.jsonl by default")
@@ -159,8 +161,8 @@ def main() -> None:
     results = Results(options.results or RESULTS / f"{options.subject}.jsonl")
     start = time.perf_counter()
     if not options.report:
-        there = results.read()
-        left = [name for name in reversed(list_sets(options.groups, options.sets)) if ("inner", name) not in there]
+        done = {name for (_, name), line in results.read().items() if not line["failure"]}
+        left = [name for name in reversed(list_sets(options.groups, options.sets)) if name not in done]
         in_time = takewhile(lambda _: time.perf_counter() - start < options.limit_seconds, left)
         function = partial(do, subject=options.subject, device=options.device, precision=options.precision)
         for name, lines in call_in_processes(function, in_time, options.processes):

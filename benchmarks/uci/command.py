@@ -158,7 +158,7 @@ def note_time(
         file.write(json.dumps(line) + "\n")
 
 
-def _at_least(least: int) -> Callable[[str], int]:
+def at_least(least: int) -> Callable[[str], int]:
     """A whole number for argparse."""
 
     def read(text: str) -> int:
@@ -182,15 +182,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sets", nargs="+", metavar="SET", help="only these sets of the groups")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="single", choices=["single", "tf32", "bfloat16"])
-    parser.add_argument("--epochs", type=_at_least(1), help="instead of the recipe's; such results are not reported")
-    parser.add_argument("--threads", type=_at_least(1), default=1, help="of a process, on a CPU")
+    parser.add_argument("--epochs", type=at_least(1), help="instead of the recipe's; such results are not reported")
+    parser.add_argument("--threads", type=at_least(1), default=1, help="of a process, on a CPU")
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="start no training after this time")
     parser.add_argument(
-        "--seed", type=_at_least(0), default=0, help="of weights and batches; results of others go to a file each"
+        "--seed", type=at_least(0), default=0, help="of weights and batches; results of others go to a file each"
     )
     parser.add_argument("--retry", action="store_true", help="try again what failed")
     parser.add_argument(
-        "--processes", type=_at_least(1), default=1, help="share the work out over processes on one device"
+        "--processes", type=at_least(1), default=1, help="share the work out over processes on one device"
     )
     parser.add_argument("--cluster", metavar="ADDRESS", help="share it out over a Ray cluster: auto, or its address")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks/uci"), metavar="FOLDER")

@@ -129,7 +129,7 @@ def too_deep(scores: Scores) -> str:
 How far it comes depends on how weights are drawn. The paper says He's initialisation, not of which kind (here: normal,
 by the number of inputs, biases 0); the second table shows what another start does to the means.
 
-{table(["group", "points below MLP-8", "of these from", f"sets more than {FAR} points below MLP-8"], rows)}
+{table(["group", "points below MLP-8", "by the sets named", f"sets more than {FAR} points below MLP-8"], rows)}
 
 {table(["model", *GROUPS], starts)}"""
 

@@ -13,6 +13,7 @@ import pytest
 
 from tartree import TartClassifier, load
 from tartree.cli import comparing
+from tartree.estimators import base
 from tests.cli.conftest import HEADER, fails, patients, run, succeed, write_csv
 
 QUICK = ("--epochs", 2, "--depth", 1, "--no-compare")
@@ -55,6 +56,17 @@ def test_json(patients_csv, tmp_path):
     majority = max(entry["rows"] for entry in report["classes"]) / 60
     assert scores["majority guess"]["mean"] == pytest.approx(majority)
     assert scores["decision tree"]["mean"] > majority
+
+
+def test_the_tree_that_is_compared_is_the_one_that_is_saved(patients_csv, tmp_path, monkeypatch):
+    monkeypatch.setattr(base, "DEEP_ROWS", 60)  # of all rows, not of a fold
+    fitted = []
+    score = comparing._score
+    monkeypatch.setattr(comparing, "_score", lambda model, *rest: fitted.append(model) or score(model, *rest))
+    report = fit_json(patients_csv, "diagnosis", tmp_path, "--epochs", 1, "--folds", 2)
+    assert report["structure"]["depth"] == 6
+    assert [model.get_depth() for model in fitted[:2]] == [6, 6]
+    assert load(tmp_path / "fitted.tart").depth == "auto"
 
 
 def test_equal_to_python(patients_csv, model_path):

@@ -59,7 +59,7 @@ def main() -> None:
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
 @click.option("--drop-missing-target", is_flag=True, help="Leave out rows without a target.")
 @click.option("--preset", type=click.Choice(PRESETS), help="A named model; by default one readable tree.")
-@click.option("--depth", type=click.IntRange(min=0), help="Layers of decisions.")
+@click.option("--depth", type=click.IntRange(min=0), help="Layers of decisions; by default 4, or 6 from 1,000 rows on.")
 @click.option("--window", type=click.IntRange(min=2), help="Children of each decision.")
 @click.option("--stride", type=click.IntRange(min=1), help="Below the window, neighbours share children.")
 @click.option("--members", type=click.IntRange(min=1), help="Trees whose predictions are averaged.")

@@ -64,7 +64,10 @@ def compare(table: Any, target: Target, estimator: Any, *, folds: int, seed: int
     if n_folds < folds:
         notes.add(f"the cross-validation has {n_folds} folds, for there are few rows")
     splits = list(_splits(values, target.is_classification, n_folds, seed))
-    contenders = {"tartree": lambda: clone(estimator), **_baselines(target.is_classification, seed)}
+    own = clone(estimator)
+    if own.depth == "auto":  # folds are smaller, and what is compared must be the tree that is fitted to all rows
+        own.depth = own._depth(len(target.values))
+    contenders = {"tartree": lambda: clone(own), **_baselines(target.is_classification, seed)}
     scores = []
     with notes.progress(n_folds * len(contenders)) as begin:
         for name, make in contenders.items():

@@ -36,7 +36,8 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
     ----------
     depth : int or "auto", default="auto"
         Layers of decisions; 0 is the leaf alone (logistic regression, or a perceptron). "auto": 4, and 6 from 1,000
-        rows on for trees with two children a node and constant or linear leaves.
+        rows on for trees with two children a node and constant or linear leaves. Rows count once, whatever their
+        weight, unless it is 0.
     window : int, default=2
         Children of a node.
     stride : int, optional
