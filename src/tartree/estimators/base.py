@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 EARLY_STOPPING_ROWS = 10_000
 REFIT_ROWS = 100_000
 #: From so many rows on, a tree whose depth is its own choice has 64 leaves in place of 16. On held-out training rows of
-#: the UCI sets the larger one loses below 200 rows, gains little up to 3,000 and over a point beyond; the smaller one is
-#: easier to read.
+#: the UCI sets 64 lose below 200 rows, gain little up to 3,000 and over a point beyond; 16 are easier to read.
 DEEP_ROWS = 1_000
 #: Parameters that make the tree, beside its structure.
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
