@@ -31,8 +31,11 @@ def members(out: Path) -> str:
         best = max(means, key=lambda mix: means[mix][group][0])
         if best != TAKEN:
             better.append(f"{group} sets {_gain(own, best, TAKEN)} ({best})")
-    failed = [line["set"] for line in results.read().values() if line["failure"]]
-    gaps = f" Not compared, since memory ran out there: {', '.join(sorted(failed))}; nor large sets." if failed else ""
+    failed: dict[str, list[str]] = {}
+    for line in results.read().values():
+        if line["failure"]:
+            failed.setdefault(line["failure"].split(":")[0], []).append(line["set"])
+    gaps = "".join(f" Failed by {why}: {', '.join(sorted(names))}." for why, names in failed.items())
     rows = [
         [mix, *(f"{own[group][0]:.2f} ({own[group][1]})" if group in own else "-" for group in GROUPS)]
         for mix, own in means.items()
