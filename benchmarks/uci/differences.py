@@ -10,7 +10,7 @@ import numpy as np
 from uci.baselines import BASELINES, Baseline
 from uci.models import GROUPS
 from uci.results import Results
-from uci.scores import Scores
+from uci.scores import LACKING, Scores
 from uci.words import CLOSE, KNOWN, cell, difference, label, table
 
 FAR = 5  # points
@@ -20,6 +20,8 @@ AS_MANY = [("D2-L2-single", "D1-L2-W3-single", "4, 3"), ("D4-L2-single", "D1-L2-
 
 def without_one(scores: Scores) -> str:
     """What the one large set that we lack would have to give, and which differences it can explain."""
+    if LACKING in scores.sets:
+        return ""
     n_sets, rows, implied = len(scores.group("large")), [], {}
     for name, model in KNOWN.items():
         mean, published = scores.mean(name, "large"), model.published[0]
@@ -92,7 +94,7 @@ tables show, so many models would differ by more than 0.7 points (learnt ones, w
 
 def other_seeds(scores: Scores, out: Path) -> str:
     """What other seeds give, where a group differs: how much of a difference is chance."""
-    others = [Scores.read(Results(path)) for path in sorted(out.glob("seed-*.jsonl"))]
+    others = [Scores(Results(path).read(), scores.sets) for path in sorted(out.glob("seed-*.jsonl"))]
     rows = []
     for name, model in KNOWN.items():
         for group, published in zip(GROUPS, model.published, strict=True):

@@ -76,7 +76,7 @@ def write_csv(scores: Scores, path: Path) -> None:
 def _start(scores: Scores, out: Path) -> str:
     counts = ", ".join(f"{len(scores.group(group))} {group}" for group in GROUPS)
     absent = [name for name in OFFICIAL if name not in scores.sets]
-    without = f" Not in the archive used here, and so in no number of ours: {', '.join(absent)}." if absent else ""
+    without = f" Left out, since no model was run there: {', '.join(absent)}." if absent else ""
     return f"""# The paper's study, run again
 
 Mean test accuracy in percent on the UCI sets of Fernández-Delgado et al. (JMLR 2014): {counts}.{without}

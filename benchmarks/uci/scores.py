@@ -12,6 +12,9 @@ from tartree.datasets import UciSummary
 from uci.results import Line, Results
 from uci.sets import summaries
 
+#: The archive that the results come from lacks it: until a model has been run on it, no mean waits for it.
+LACKING = "miniboone"
+
 
 @dataclass(frozen=True)
 class Mean:
@@ -31,7 +34,9 @@ class Scores:
     @classmethod
     def read(cls, results: Results) -> Scores:
         """Results with the recipe's own number of epochs; those with another are trials."""
-        return cls(results.read(), summaries())
+        lines = results.read()
+        known = {name for _, name in lines}
+        return cls(lines, {name: one for name, one in summaries().items() if name != LACKING or name in known})
 
     def group(self, name: str) -> list[str]:
         """Names of the sets of a group, or of all."""

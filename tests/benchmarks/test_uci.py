@@ -418,6 +418,18 @@ def test_the_page_has_means_of_whole_groups_only(cache):
     assert table[1] == "iris,small,40,3,2,65.00,,60.00,50.00,60.00"
 
 
+def test_no_mean_waits_for_the_set_that_our_archive_lacks(tmp_path, monkeypatch):
+    monkeypatch.setenv("TARTREE_DATA", str(tmp_path / "cache"))
+    fetch_uci(make_tar(tmp_path / "data.tar.gz", {**blobs("iris", 40, 0), **blobs("miniboone", 60, 1)}))
+    forget()
+    results = Results(tmp_path / "results.jsonl")
+    results.append(accuracies("DT", iris=[0.5] * 4))
+    assert Scores.read(results).mean("DT", "small").value == 50
+    results.append(accuracies("LR", miniboone=[0.5] * 4))
+    assert Scores.read(results).mean("DT", "small") is None
+    forget()
+
+
 def test_other_seeds_and_times_of_commands(cache, monkeypatch):
     out = cache / "out"
     Results(out / "results.jsonl").append(
