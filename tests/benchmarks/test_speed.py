@@ -3,24 +3,20 @@
 import gzip
 import json
 import re
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+import speed
 import torch
+from timing import answers, choice, curves, floors, mnist, page, said, table, work
+from timing.clock import Clock
 
 from tartree import losses, ops
 from tartree.nn import Leaves
 from tartree.ops import fused
 from tartree.training import History
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
-import speed
-from timing import answers, choice, curves, floors, mnist, page, said, table, work
-from timing.clock import Clock
 
 PLACE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
 CPU = Clock(torch.device("cpu"), repeats=1, seconds=0.01)

@@ -1,14 +1,11 @@
 """The page about streaming is that of its data."""
 
 import json
-import sys
 from pathlib import Path
 
-from tartree.table import ParquetTable
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 import streaming
+
+from tartree.table import ParquetTable
 
 PLACE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
 

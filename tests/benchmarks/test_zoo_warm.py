@@ -1,20 +1,15 @@
 """Warm starts on the UCI sets: a stopped run goes on, what was measured before stays, and gaps are said."""
 
-import sys
 from argparse import Namespace
-from pathlib import Path
 
 import pytest
 import torch
-
-from tartree.datasets import fetch_uci, uci_index
-from tests.benchmarks.test_uci import blobs
-from tests.datasets.conftest import make_tar
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 import zoo_page
 import zoo_warm
+
+from tartree.datasets import fetch_uci, uci_index
+from tests.benchmarks.conftest import blobs
+from tests.datasets.conftest import make_tar
 
 
 @pytest.fixture

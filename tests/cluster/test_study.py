@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from uci import command
+
 from tartree.datasets import fetch_uci
-from tests.benchmarks.test_uci import blobs, command, forget
+from tests.benchmarks.conftest import blobs, forget
 from tests.datasets.conftest import make_tar
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "uci"

@@ -222,6 +222,15 @@ def test_which_trees_fuse(settings, fuses, decision_layers, triton):
     assert not tree.fuses(Sized(4, 1, device="cpu"))
 
 
+@pytest.mark.parametrize("part", ["", "decision", "decision.mlp", "branching", "leaf"])
+def test_a_tree_with_forward_hooks_does_not_fuse(part, triton):
+    tree = Tree.build(Structure(2), 1, Classes(3))
+    handle = tree.get_submodule(part).register_forward_hook(lambda *_: None)
+    assert not tree.fuses(Sized(4, 1))
+    handle.remove()
+    assert tree.fuses(Sized(4, 1))
+
+
 def test_a_tree_whose_parameters_say_nothing_of_members_fuses(triton):
     leaf = nn.Identity()
     tree = Tree(Structure(2), nn.Identity(), leaf, Classes(3))

@@ -21,7 +21,7 @@ from torch import Tensor
 from tartree import ops, persist
 from tartree.estimators.explaining import Explaining
 from tartree.estimators.predicting import Predicting
-from tartree.estimators.rows import is_large_map, join_equal_rows, split_rows
+from tartree.estimators.rows import is_large_map, join_equal_rows, number_with_weight, split_rows
 from tartree.estimators.state import RECORDS, state_of
 from tartree.nn import Output, Selection, Tree
 from tartree.nn.tree import DecisionFactory, LeafFactory
@@ -135,7 +135,7 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         recipe = self._recipe()
         rng = check_random_state(self.random_state)
         seeds = self._draw_seeds(rng)
-        device = self._make_tree(seeds, len(target) if weight is None else int((weight > 0).sum()))
+        device = self._make_tree(seeds, number_with_weight(len(target), weight))
         self.streamed_ = False
         if self._stop_before_training:
             self._prepared = target, weight

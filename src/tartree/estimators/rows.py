@@ -27,6 +27,11 @@ def number_of_rows(X: Any) -> int:
         return read_table(X).n_rows  # or its error, which knows more tables
 
 
+def number_with_weight(n_rows: int, weight: NDArray[Any] | None) -> int:
+    """Rows that count, of so many: all of them, or those whose weight is not 0."""
+    return n_rows if weight is None else int((weight > 0).sum())
+
+
 def check_equal_rows(n_rows: int, n_targets: int) -> None:
     if n_rows != n_targets:
         raise ValueError(

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from tartree.estimators import TartClassifier
 from tartree.estimators.base import BaseTart
-from tartree.estimators.rows import number_of_rows
+from tartree.estimators.rows import number_of_rows, number_with_weight
 from tartree.nn import Classes
 from tartree.search.candidates import Candidate, configured, make_candidate
 from tartree.search.engine import Engine, describe
@@ -331,8 +331,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if self.scoring_ == "r2" and (fewest := min(len(held) for _, held in self.splits_)) < 2:
             raise ValueError(f"folds must hold out 2 rows at least, since R2 compares rows, however: {fewest}")
         key = (first.numeric, repr(getattr(first, "class_weight", None)))
-        n_rows = len(target) if weight is None else int((weight > 0).sum())  # of the refit
-        self._data = X, y, sample_weight, rows, n_rows
+        self._data = X, y, sample_weight, rows, number_with_weight(len(target), weight)
         place = np.zeros(len(target), dtype=np.intp)
         place[rows] = np.arange(len(rows))  # only these rows are encoded
         return Problem(
@@ -363,7 +362,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _candidates(self, engine: Engine, base: BaseTart, params: Sequence[Parameters]) -> list[Candidate]:
         """Candidates with the tables they need; what is no candidate at all is noted as failed."""
         found = []
-        *_, n_rows = self._data
+        *_, n_rows = self._data  # those of the refit
         for number, own in enumerate(params, start=len(self._trials)):
             configured(base, own)  # a name that no estimator knows is an error of the whole space
             try:
