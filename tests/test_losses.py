@@ -29,8 +29,17 @@ def costs_by_hand(output, numbers, target):
                     result[m, b, u] = ((own - target[b]) ** 2).sum() / 2
                 else:
                     mean, spread = output.parameters(own)
-                    result[m, b, u] = -torch.distributions.Normal(mean, spread).log_prob(target[b]).sum()
+                    error = (target[b] - mean).square()
+                    result[m, b, u] = (error / 2 + error / (2 * spread.square()) + spread.log()).sum()
     return result
+
+
+def likelihoods_by_hand(output, numbers, target):
+    """(members, batch, leaves): the negative log likelihood, which is the cost of all outputs but Gaussians."""
+    if not isinstance(output, Gaussian):
+        return costs_by_hand(output, numbers, target)
+    mean, spread = output.parameters(numbers)  # (members, batch or 1, leaves, targets)
+    return -torch.distributions.Normal(mean, spread).log_prob(target[:, None]).sum(-1)
 
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=str)
@@ -48,15 +57,52 @@ def test_losses_by_hand(output, leaf_layers, weighted):
     p = leaves.arrival
     want = ((p * cost).sum(-1) * share).sum(-1)
     torch.testing.assert_close(losses.expected(leaves, y, output, weight), want)
+    cost = likelihoods_by_hand(output, leaves.numbers, y)
     want = (-(p * (-cost).exp()).sum(-1).log() * share).sum(-1)
     torch.testing.assert_close(losses.mixture(leaves, y, output, weight), want)
     want = (torch.take_along_dim(cost, p.argmax(-1, keepdim=True), -1).squeeze(-1) * share).sum(-1)
     torch.testing.assert_close(losses.selected(leaves, y, output, weight), want)
-    assert (losses.mixture(leaves, y, output, weight) <= losses.expected(leaves, y, output, weight) + 1e-12).all()
+    assert (losses.mixture(leaves, y, output, weight) <= ((p * cost).sum(-1) * share).sum(-1) + 1e-12).all()
 
 
-@pytest.mark.parametrize("output", OUTPUTS, ids=str)
-@pytest.mark.parametrize("loss", [losses.expected, losses.mixture])
+def test_a_mean_learns_by_its_squared_error_alone():
+    output = Gaussian(1)
+    numbers = torch.tensor([[[[0.3, 5.0], [-2.0, -3.0]]]], dtype=torch.float64, requires_grad=True)
+    target = torch.tensor([[1.5]], dtype=torch.float64)
+    mean, spread = output.parameters(numbers)
+    output.cost(numbers, target).sum().backward()
+    torch.testing.assert_close(numbers.grad[..., 0], (mean - target[:, None])[..., 0].detach())  # whatever the spread
+    likelihood = -torch.distributions.Normal(mean.detach(), spread).log_prob(target[:, None]).sum()
+    (own,) = torch.autograd.grad(likelihood, numbers)
+    torch.testing.assert_close(numbers.grad[..., 1], own[..., 1])  # the spread learns by likelihood
+
+
+def test_means_stay_within_limits_in_predictions_alone():
+    limited, free = Gaussian(2, [(-1.0, 1.0), (0.0, 0.5)]), Gaussian(2)
+    numbers = 3 * torch.randn(2, 5, 4, 4, dtype=torch.float64)
+    target = torch.randn(5, 2, dtype=torch.float64)
+    torch.testing.assert_close(limited.cost(numbers, target), free.cost(numbers, target))
+    mean, spread = limited.parameters(numbers)
+    own, same = free.parameters(numbers)
+    low, high = torch.tensor([-1.0, 0.0], dtype=torch.float64), torch.tensor([1.0, 0.5], dtype=torch.float64)
+    torch.testing.assert_close(mean, own.clamp(low, high))
+    torch.testing.assert_close(spread, same)
+    torch.testing.assert_close(limited.mean(numbers)[..., :2], mean)
+    for wrong in ([(0.0, 1.0)], [(0.0, 1.0), (2.0, 1.0)]):
+        with pytest.raises(ValueError, match="limits must be 2 pairs of a low and a high number, got"):
+            Gaussian(2, wrong)
+
+
+#: The cost of a Gaussian holds its error fixed where the spread learns, so no difference quotient equals its gradient.
+GRADIENTS = [
+    (output, loss)
+    for output in OUTPUTS
+    for loss in (losses.expected, losses.mixture)
+    if not (isinstance(output, Gaussian) and loss is losses.expected)
+]
+
+
+@pytest.mark.parametrize(("output", "loss"), GRADIENTS, ids=lambda part: getattr(part, "__name__", str(part)))
 @pytest.mark.parametrize("leaf_layers", [0, 1])
 def test_gradcheck(output, loss, leaf_layers):
     tree = build(Structure(2), output, leaf_layers=leaf_layers)

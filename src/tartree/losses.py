@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -14,6 +13,7 @@ from tartree.nn import Classes, Leaves, MLPLeaf, Output, PieceLeaf, Tree, blocks
 from tartree.nn.hooks import has_hooks
 from tartree.ops import fused, native
 from tartree.ops.scratch import borrow
+from tartree.ops.tables import kept_on_device
 from tartree.structure import Structure
 
 #: Up to so many, the cost of each row's class is picked; of more it is faster to multiply by indicators.
@@ -169,21 +169,21 @@ class _Outcome(torch.autograd.Function):
 
 
 def mixture(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:
-    """Negative log likelihood of the mixture of leaves, ``-log sum_u p(u) exp(-cost(u))``, averaged over rows.
+    """Negative log likelihood of the mixture of leaves, ``-log sum_u p(u) exp(-nll(u))``, averaged over rows.
 
-    Arguments and result are those of `expected`, which it never exceeds.
+    Arguments and result are those of `expected`, which it never exceeds where the cost is the likelihood.
     """
     arrival, numbers = _checked(leaves, target, output)
     floor = torch.finfo(arrival.dtype).tiny  # a leaf that nobody reaches has no say, rather than an infinite one
-    joint = arrival.clamp_min(floor).log() - output.cost(numbers, target)
+    joint = arrival.clamp_min(floor).log() - output.negative_log_likelihood(numbers, target)
     return _mean(-joint.logsumexp(-1), _shares(arrival, weight))
 
 
 def selected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:
-    """Cost of the leaf of the largest arrival, averaged over rows; for reports, since the choice has no gradient."""
+    """Negative log likelihood of the leaf of the largest arrival, averaged over rows: for reports, not for training."""
     arrival, numbers = _checked(leaves, target, output)
     chosen = arrival.argmax(-1, keepdim=True)
-    cost = torch.take_along_dim(output.cost(numbers, target), chosen, dim=-1).squeeze(-1)
+    cost = torch.take_along_dim(output.negative_log_likelihood(numbers, target), chosen, dim=-1).squeeze(-1)
     return _mean(cost, _shares(arrival, weight))
 
 
@@ -220,9 +220,9 @@ def balance(arrivals: list[Tensor], branching: Tensor, structure: Structure, wei
     return total
 
 
-@functools.lru_cache(maxsize=64)
+@kept_on_device
 def _layer_tables(structure: Structure, dtype: torch.dtype, device: torch.device) -> list[tuple[Tensor, Tensor]]:
-    """For each layer, the parent of each branch and its share in an even split; copied to a device once."""
+    """For each layer, the parent of each branch and its share in an even split."""
     tables = []
     for d in range(structure.depth):
         parents, _, branches = structure.edges(d)

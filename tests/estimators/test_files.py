@@ -9,6 +9,7 @@ from tartree import TartClassifier, TartRegressor, load, persist
 from tartree.estimators.state import state_of
 from tartree.training import Recipe
 
+from ..tolerances import assert_same
 from .test_estimators import mixed_frame
 
 
@@ -23,8 +24,8 @@ def test_a_classifier_predicts_bit_for_bit_as_before(model, tmp_path):
     fitted.target_name_ = "diagnosis"
     fitted.save(tmp_path / "model.tart")
     again = load(tmp_path / "model.tart")
-    np.testing.assert_array_equal(again.predict_proba(frame), fitted.predict_proba(frame))
-    np.testing.assert_array_equal(again.predict(frame), fitted.predict(frame))
+    assert_same(again.predict_proba(frame), fitted.predict_proba(frame))
+    assert_same(again.predict(frame), fitted.predict(frame))
     np.testing.assert_array_equal(again.apply(frame), fitted.apply(frame))
     assert again.get_params() == fitted.get_params()
     assert again.target_name_ == "diagnosis"
@@ -47,7 +48,7 @@ def test_object_labels(tmp_path):
     X, y = load_iris(return_X_y=True)
     fitted = TartClassifier(depth=1, epochs=2).fit(X, np.array(["a", "b", "c"], dtype=object)[y])
     fitted.save(tmp_path / "m")
-    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), fitted.predict(X))
+    assert_same(load(tmp_path / "m").predict(X), fitted.predict(X))
 
 
 @pytest.mark.parametrize("members", [1, 2])
@@ -60,8 +61,8 @@ def test_a_regressor_predicts_bit_for_bit_as_before(members, leaf_layers, tmp_pa
     ).fit(X, np.stack([y, -y], 1))
     fitted.save(tmp_path / "m")
     again = load(tmp_path / "m")
-    np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-    np.testing.assert_array_equal(again.predict_quantiles(X[:5]), fitted.predict_quantiles(X[:5]))
+    assert_same(again.predict(X), fitted.predict(X))
+    assert_same(again.predict_quantiles(X[:5]), fitted.predict_quantiles(X[:5]))
     assert again.recipe == recipe
 
 
@@ -78,7 +79,7 @@ def test_parameters_changed_after_fit_do_not_change_the_file(tmp_path):
     before = fitted.predict_proba(X)
     fitted.set_params(branching="sparsemax", members=4, leaf_layers=3, depth=5, numeric="quantile")
     fitted.save(tmp_path / "m")
-    np.testing.assert_array_equal(load(tmp_path / "m").predict_proba(X), before)
+    assert_same(load(tmp_path / "m").predict_proba(X), before)
 
 
 def test_dates_as_labels_cannot_be_saved_and_say_so(tmp_path):
@@ -93,7 +94,7 @@ def test_quantile_encoding_is_saved(tmp_path):
     X, y = load_iris(return_X_y=True)
     fitted = TartClassifier(depth=1, epochs=2, numeric="quantile").fit(X, y)
     fitted.save(tmp_path / "m")
-    np.testing.assert_array_equal(load(tmp_path / "m").predict_proba(X), fitted.predict_proba(X))
+    assert_same(load(tmp_path / "m").predict_proba(X), fitted.predict_proba(X))
 
 
 def test_a_file_from_a_machine_with_another_device_loads(model, tmp_path):
@@ -101,7 +102,7 @@ def test_a_file_from_a_machine_with_another_device_loads(model, tmp_path):
     document, arrays = state_of(fitted)
     document["parameters"]["device"] = "cuda:7"
     persist.write(tmp_path / "m", document, arrays)
-    np.testing.assert_array_equal(load(tmp_path / "m").predict(frame), fitted.predict(frame))
+    assert_same(load(tmp_path / "m").predict(frame), fitted.predict(frame))
 
 
 def test_certificates_and_hardenings_stay_with_their_tree(tmp_path):
@@ -186,7 +187,7 @@ def test_200_mutated_files_give_an_error_or_the_same_model(model, tmp_path):
         except persist.ModelFileError as error:
             messages.append(str(error))
         else:
-            np.testing.assert_array_equal(again.predict_proba(frame), want)
+            assert_same(again.predict_proba(frame), want)
     assert len(messages) > 150
     assert all("mutated.tart" in message and "\n" not in message for message in messages)
 

@@ -10,6 +10,8 @@ import pytest
 from tartree import TartClassifier, TartRegressor
 from tartree.table import ParquetTable
 
+from ..tolerances import assert_same
+
 WAYS = pytest.mark.parametrize("in_memory", [False, True])
 
 
@@ -37,7 +39,7 @@ def test_predictions_come_in_the_order_of_the_rows(line, tmp_path):
         ([last, first], [3, 3, 1, 1]),
         ([last, last], [3, 3, 3, 3]),
     ):
-        np.testing.assert_array_equal(line.predict(source), line.predict(pd.DataFrame({"x": rows})))
+        assert_same(line.predict(source), line.predict(pd.DataFrame({"x": rows})))
 
 
 @pytest.fixture

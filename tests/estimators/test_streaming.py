@@ -18,6 +18,8 @@ from tartree.training.lanes import Lanes
 from tartree.training.recipe import Recipe
 from tests.pair import together
 
+from ..tolerances import assert_same, within
+
 N_FILES, FILE_ROWS = 3, 1500
 
 
@@ -71,7 +73,9 @@ def test_a_streamed_classifier_is_as_good_as_one_in_memory(folder, whole):
         assert model.feature_names_in_.tolist() == columns
         predicted = model.predict(folder)
         assert np.array_equal(predicted, model.predict(whole.select(columns)))  # in order, whatever the way
-        np.testing.assert_allclose(model.predict_proba(folder), model.predict_proba(whole.select(columns)), atol=1e-12)
+        np.testing.assert_allclose(
+            model.predict_proba(folder), model.predict_proba(whole.select(columns)), atol=within(1e-12)
+        )
         assert model.apply(str(folder)).shape == (whole.num_rows,)
         scores[in_memory] = np.mean(predicted == whole["label"].to_numpy())
         assert model.feature_importances_.argmax() == 0
@@ -106,7 +110,7 @@ def test_a_streamed_regressor_with_weights(folder, whole):
         assert 1 - np.mean((mean - values) ** 2) / values.var() > 0.9
         assert spread.shape == (whole.num_rows,)
         assert model.predict_quantiles(folder, [0.5]).shape == (whole.num_rows, 1)
-    np.testing.assert_allclose(found[False], found[True], rtol=1e-12)
+    np.testing.assert_allclose(found[False], found[True], rtol=within(1e-12))
 
 
 def test_several_targets(folder, whole):
@@ -148,12 +152,14 @@ def test_every_row_is_learnt_from_once_an_epoch(folder, whole):
     sizes = [len(batch.x) for batch in seen]
     assert max(sizes) - min(sizes) <= 8
     for epoch in (seen[:n_steps], seen[n_steps:]):
-        values = np.concatenate([batch.x[:, 0].numpy() for batch in epoch])
-        labels = np.concatenate([batch.target.numpy() for batch in epoch])
+        values = np.concatenate([batch.x[:, 0].cpu().numpy() for batch in epoch])
+        labels = np.concatenate([batch.target.cpu().numpy() for batch in epoch])
         order, expected = np.argsort(values), np.argsort(whole["a"].to_numpy())
         np.testing.assert_array_equal(values[order], whole["a"].to_numpy()[expected])
         assert np.array_equal(labels[order] == 1, (whole["label"].to_numpy() == "yes")[expected])
-    first, second = (np.concatenate([b.x[:, 0].numpy() for b in part]) for part in (seen[:n_steps], seen[n_steps:]))
+    first, second = (
+        np.concatenate([b.x[:, 0].cpu().numpy() for b in part]) for part in (seen[:n_steps], seen[n_steps:])
+    )
     assert not np.array_equal(first, second)
     assert not np.array_equal(first[: sizes[0]], whole["a"].to_numpy()[: sizes[0]])
 
@@ -168,7 +174,7 @@ def test_class_weights_and_sample_weights_are_those_of_memory(folder, whole):
         )
         table = ParquetTable(folder, columns=["a", "label", "weight"], in_memory=False)
         seen = trained_rows(model, table, "label", "weight")
-        values, own = (np.concatenate(p) for p in zip(*((b.x[:, 0], b.weight) for b in seen), strict=True))
+        values, own = (np.concatenate(p) for p in zip(*((b.x[:, 0].cpu(), b.weight.cpu()) for b in seen), strict=True))
         found = dict(zip(values.tolist(), own.tolist(), strict=True))
         expected = weights * (1 if class_weight is None else compute_sample_weight(class_weight, labels))
         expected = expected / expected[expected > 0].mean()
@@ -180,8 +186,8 @@ def test_early_stopping_holds_out_the_same_rows(folder, whole):
     model = classifier(early_stopping=True).fit(stream(folder, "value", "weight"), "label")
     assert model.history_["validation_loss"].shape == (len(model.history_), 1)
     again = classifier(early_stopping=True).fit(stream(folder, "value", "weight"), "label")
-    np.testing.assert_array_equal(model.history_["validation_loss"], again.history_["validation_loss"])
-    np.testing.assert_array_equal(model.predict_proba(folder), again.predict_proba(folder))
+    assert_same(model.history_["validation_loss"], again.history_["validation_loss"])
+    assert_same(model.predict_proba(folder), again.predict_proba(folder))
     refitted = classifier(early_stopping="refit").fit(stream(folder, "value", "weight"), "label")
     assert len(refitted.refit_history_) == refitted.history_.best_epoch.max()
     drawn = draws(3, 0, 100_000)
@@ -208,7 +214,7 @@ def test_a_team_learns_what_one_worker_learns(folder):
     for model in models:
         np.testing.assert_allclose(model.predict_proba(folder), alone.predict_proba(folder), atol=1e-5)
         np.testing.assert_allclose(model.history_["validation_loss"], alone.history_["validation_loss"], atol=1e-5)
-    np.testing.assert_array_equal(models[0].predict_proba(folder), models[1].predict_proba(folder))
+    assert_same(models[0].predict_proba(folder), models[1].predict_proba(folder))
 
 
 @pytest.mark.parametrize("numeric", ["standard", "quantile"])
@@ -297,10 +303,10 @@ def test_a_run_that_was_cut_off_goes_on_as_if_nothing_had_been(folder):
     assert not hasattr(cut, "tree_")
     streaming.fit_stream(cut, table, ["label"], keeper=keeper)
     assert len(cut.history_) == len(whole.history_)
-    np.testing.assert_array_equal(cut.predict_proba(folder), whole.predict_proba(folder))
+    assert_same(cut.predict_proba(folder), whole.predict_proba(folder))
     finished = classifier(early_stopping=True)
     streaming.fit_stream(finished, table, ["label"], keeper=keeper)  # nothing is left to do
-    np.testing.assert_array_equal(finished.predict_proba(folder), whole.predict_proba(folder))
+    assert_same(finished.predict_proba(folder), whole.predict_proba(folder))
     np.testing.assert_allclose(finished.feature_importances_, whole.feature_importances_)
 
 
@@ -351,8 +357,8 @@ def test_what_was_best_before_a_run_was_cut_off_stays_best(noise, more):
     streaming.fit_stream(cut, noise, ["label"], keeper=Keeper(kept=cut_off(make(), noise, best + 2)))
     assert len(cut.history_) == last
     assert cut.history_.best_epoch.tolist() == [best]
-    np.testing.assert_array_equal(cut.history_["loss"], whole.history_["loss"])
-    np.testing.assert_array_equal(cut.predict_proba(noise), whole.predict_proba(noise))
+    assert_same(cut.history_["loss"], whole.history_["loss"])
+    assert_same(cut.predict_proba(noise), whole.predict_proba(noise))
 
 
 def test_interrupting_keeps_what_was_learnt_and_ends_the_reading(folder):
@@ -384,7 +390,7 @@ def test_a_saved_model_predicts_files(folder, tmp_path):
     model = classifier().fit(stream(folder, "value", "weight"), "label")
     model.save(tmp_path / "model.tart")
     again = load(tmp_path / "model.tart")
-    np.testing.assert_array_equal(again.predict_proba(folder), model.predict_proba(folder))
+    assert_same(again.predict_proba(folder), model.predict_proba(folder))
     assert again.target_name_ == "label"
 
 
@@ -573,7 +579,7 @@ def test_a_warm_start_that_fails_leaves_the_weights(folder):
 
     with pytest.raises(ArithmeticError):
         model.set_params(callbacks=[fail]).fit(stream(folder, in_memory=True), "label")
-    np.testing.assert_array_equal(model.predict_proba(folder), expected)
+    assert_same(model.predict_proba(folder), expected)
 
 
 def test_scores_of_files(folder, whole):

@@ -182,12 +182,8 @@ def test_interrupted_in_the_refit(iris, when, request):
     if when == "before the first epoch":
         request.getfixturevalue("interrupted_refit")
     base = QUICK if when == "before the first epoch" else TartClassifier(epochs=18, callbacks=interrupt)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.warns(UserWarning, match="there is no best_estimator_; best_params_, front_ and trials_ say"):
-            search = StructureSearch(base, SPACE, random_state=0).fit(*iris)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.warns(UserWarning, match="there is no best_estimator_; best_params_, front_ and trials_ say"):
+        search = StructureSearch(base, SPACE, random_state=0).fit(*iris)
     assert search.interrupted_
     assert search.best_params_ == search.trials_[search.best_index_]["params"]
     assert search.front_

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import polars
 import pyarrow as pa
 import pytest
 import sklearn
@@ -12,6 +11,11 @@ from sklearn.preprocessing import StandardScaler
 
 from tartree import StructureSearch, TartClassifier, TartRegressor
 from tartree.search.folds import read_groups
+
+from ..optional import optional
+
+polars = optional("polars")
+
 
 QUICK = TartClassifier(epochs=20)
 SPACE = {"depth": [0, 2], "leaf_layers": 1}

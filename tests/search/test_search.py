@@ -4,7 +4,6 @@ from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
-import polars
 import pyarrow as pa
 import pytest
 import torch
@@ -20,6 +19,12 @@ from tartree.nn import Classes, Tree
 from tartree.search import engine, estimator, plot_front
 from tartree.search.group import Group
 from tartree.training import TensorRows, train
+
+from ..optional import optional
+from ..tolerances import assert_same
+
+polars = optional("polars")
+
 
 SPACE = {"depth": [0, 1, 2], "leaf_layers": [0, 1], "selection": ["multi", "single"]}
 QUICK = TartClassifier(epochs=18)
@@ -56,8 +61,8 @@ def test_the_outcome_hangs_together(found, iris):
     assert best["score"] == found.best_score_ == pytest.approx(np.mean(best["scores"]))
     assert best["error"] == pytest.approx(np.std(best["scores"], ddof=1) / 2)
     assert found.best_estimator_.get_params() | found.best_params_ == found.best_estimator_.get_params()
-    np.testing.assert_array_equal(found.predict(X), found.best_estimator_.predict(X))
-    np.testing.assert_array_equal(found.predict_proba(X), found.best_estimator_.predict_proba(X))
+    assert_same(found.predict(X), found.best_estimator_.predict(X))
+    assert_same(found.predict_proba(X), found.best_estimator_.predict_proba(X))
     assert found.score(X, y) == found.best_estimator_.score(X, y)
     assert len(found.explain(X[:2])) == 2
     assert found.classes_.tolist() == [0, 1, 2]
@@ -67,7 +72,7 @@ def test_the_outcome_hangs_together(found, iris):
 def test_the_refit_is_a_fit_to_all_rows(found, iris):
     X, y = iris
     alone = clone(QUICK).set_params(**found.best_params_, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(found.predict_proba(X), alone.predict_proba(X))
+    assert_same(found.predict_proba(X), alone.predict_proba(X))
 
 
 def test_each_seed_is_a_training_of_its_own(iris):

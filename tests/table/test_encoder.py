@@ -8,7 +8,6 @@ from uuid import UUID
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
@@ -18,6 +17,11 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from tartree.table import OTHER, Boolean, Category, Constant, Feature, Numeric, Scaling, TableEncoder, encoder
+
+from ..optional import optional
+
+pl = optional("polars")
+
 
 UTC = datetime.UTC
 DAYS = [datetime.date(2020, 1, 1), datetime.date(2021, 6, 30), None, datetime.date(2022, 3, 1)]
@@ -37,7 +41,7 @@ MIXED = {
     "nothing": [None, None, None, None],
     "same": [7, 7, 7, 7],
 }
-FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
+FRAMES = {"pandas": pd.DataFrame, "polars": lambda data: pl.DataFrame(data), "arrow": pa.table}
 NAMES = [
     "age",
     "age=(missing)",
@@ -180,7 +184,8 @@ def test_numbers_of_every_type():
         pd.array([Decimal(value) for value in values], dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
     ):
         np.testing.assert_array_equal(TableEncoder().fit_transform(pd.DataFrame({"a": series})), expected)
-    for dtype in (pl.Int8, pl.UInt64, pl.Int128, pl.Float32, pl.Decimal(10, 2)):
+    wide = [pl.Int128] if hasattr(pl, "Int128") else []  # polars before 1.18
+    for dtype in (pl.Int8, pl.UInt64, pl.Float32, pl.Decimal(10, 2), *wide):
         frame = pl.DataFrame({"a": pl.Series(values, dtype=dtype)})
         np.testing.assert_array_equal(TableEncoder().fit_transform(frame), expected)
 
@@ -222,8 +227,60 @@ def test_extreme_sizes_stay_finite_and_ordered(numeric, size):
 
 
 def test_unseen_numbers_are_clipped():
-    fitted = TableEncoder().fit([[0.0], [1.0]])
+    fitted = TableEncoder(extrapolation=None).fit([[0.0], [1.0]])
     assert fitted.transform([[1e300], [-1e300]]).tolist() == [[1e6], [-1e6]]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 2.0])
+def test_numbers_beyond_the_range_are_limited_smoothly(share):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(50, 3, 200), rng.exponential(size=200)])
+    fitted = TableEncoder(extrapolation=share).fit(X)
+    free = TableEncoder(extrapolation=None).fit(X)
+    np.testing.assert_array_equal(fitted.transform(X), free.transform(X))  # inside nothing changes
+    for column in range(2):
+        low, high = X[:, column].min(), X[:, column].max()
+        beyond = np.concatenate([low - np.geomspace(1e9, 1e-9, 99), high + np.geomspace(1e-9, 1e9, 99)])
+        rows = np.tile(X[0], (len(beyond), 1))
+        rows[:, column] = beyond
+        read = fitted.columns_[column].scaling.encode(beyond)
+        np.testing.assert_array_equal(fitted.transform(rows)[:, column], read.astype(np.float32))  # matrix and columns
+        assert (np.diff(read) >= 0).all()
+        bottom, top = free.columns_[column].scaling.encode(np.array([low, high]))
+        reach = share * (top - bottom)
+        assert bottom - reach - 1e-9 <= read[0]
+        assert read[-1] <= top + reach + 1e-9
+        if share:  # it leaves the range with the slope that it has inside, and can be read back
+            near = high + 1e-6 * (high - low)
+            slope = (fitted.columns_[column].scaling.encode(np.array([near]))[0] - top) / (near - high)
+            assert slope * free.columns_[column].scaling.scale == pytest.approx(1, rel=1e-3)
+            back = fitted.columns_[column].scaling.decode(read)
+            here = np.abs(beyond - np.clip(beyond, low, high)) < 1e3 * (high - low)
+            np.testing.assert_allclose(back[here], beyond[here], rtol=1e-6)
+
+
+def test_an_encoder_of_a_file_before_limits_has_none():
+    fitted = TableEncoder().fit([[0.0], [1.0]])
+    state, arrays = fitted.get_state()
+    del state["parameters"]["extrapolation"]
+    state["format"] = 1
+    before = TableEncoder.from_state(state, arrays)
+    assert before.transform([[1e300], [-1e300]]).tolist() == [[1e6], [-1e6]]
+
+
+@pytest.mark.parametrize("share", [-1, float("nan"), float("inf"), "far", True])
+def test_extrapolation_must_be_a_share(share):
+    with pytest.raises(ValueError, match="extrapolation must be a number of at least 0 or None, got"):
+        TableEncoder(extrapolation=share).fit([[0.0], [1.0]])
+
+
+@pytest.mark.parametrize("code", [666.0, -999.0, 1e300])
+def test_far_codes_do_not_squeeze_the_other_numbers(code):
+    values = np.array([0.0, 1.0] * 100 + [code] * 3)
+    encoded = TableEncoder().fit_transform(values[:, None])[:, 0]
+    assert abs(encoded[1] - encoded[0]) > 0.5  # 1e-3 if it were standardised
+    skewed = np.random.default_rng(0).lognormal(sigma=1.5, size=500)
+    assert not TableEncoder().fit(skewed[:, None]).columns_[0].scaling.knots
 
 
 def test_quantile_map():

@@ -5,13 +5,17 @@ import re
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from tartree.table import TableEncoder
+
+from ..optional import optional
+
+pl = optional("polars")
+
 
 FRAME = pd.DataFrame({"age": [1.0, 2.0, 4.0], "colour": ["red", "blue", "red"]})
 DAYS = pl.DataFrame({"day": [datetime.date(2020, 1, 1), datetime.date(2020, 1, 2)]})

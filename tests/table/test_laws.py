@@ -5,13 +5,15 @@ import json
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tartree.table import Constant, TableEncoder
+
+from ..optional import given, optional, settings, st
+
+pl = optional("polars")
+
 
 PLAIN = {  # columns of one type, which every library can hold
     "float": st.floats(allow_infinity=False),

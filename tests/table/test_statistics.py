@@ -6,12 +6,12 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tartree.table import TableEncoder, TableStatistics, sketch, statistics
 from tartree.table.moments import Moments
 from tartree.table.sketch import SIZE, QuantileSketch
+
+from ..optional import given, settings, st
 
 TYPES = {
     "number": pa.float64(),

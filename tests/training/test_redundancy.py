@@ -59,7 +59,25 @@ def test_the_noise_of_a_table_knows_of_its_own_rows_only():
     tables = OwnRows.gather(TensorRows(x, y), [torch.arange(100), torch.arange(100, 180)], share=2)
     alone = [noise(TensorRows(own, y[: len(own)]), 1) for own in (plain, alike)]
     assert alone[0] > 3 * alone[1]
-    assert noise(tables, 4).flatten().tolist() == pytest.approx(alone)
+    own = noise(tables, 4)  # (tables, 1, features)
+    assert own.shape == (2, 1, 20)
+    assert own[:, 0, 0].tolist() == pytest.approx(alone)
+    assert (own == own[..., :1]).all()
+
+
+def test_indicators_get_no_noise():
+    x = torch.cat([draw(100, 3), (draw(100, 2) > 0).float()], dim=1)
+    y = torch.zeros(100, dtype=torch.int64)
+    recipe = Recipe(jitter=0.4)
+    for rows, shape in (
+        (TensorRows(x, y), (5,)),
+        (OwnRows.gather(TensorRows(x, y), [torch.arange(60), torch.arange(40, 100)]), (2, 1, 5)),
+    ):
+        tree = Tree.build(Structure(1), 5, Classes(2), members=len(shape) // 2 + 1)
+        step = make_epochs(tree, rows, recipe, torch.Generator()).step
+        assert step.noise.shape == shape
+        assert (step.noise[..., :3] > 0).all()
+        assert (step.noise[..., 3:] == 0).all()
 
 
 def test_each_table_gets_its_own_noise():

@@ -7,8 +7,6 @@ from contextlib import closing
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tartree.nn import Classes, Tree
 from tartree.structure import Structure
@@ -17,6 +15,8 @@ from tartree.training.lanes import Lane, Lanes, Piece
 from tartree.training.stream import Shares, StreamRows, ahead
 from tartree.training.team import Alone
 from tests.pair import together
+
+from ..optional import given, settings, st
 
 CPU = torch.device("cpu")
 

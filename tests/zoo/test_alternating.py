@@ -4,6 +4,7 @@ import torch
 from sklearn.datasets import load_iris
 
 from tartree import losses, zoo
+from tartree.explain.evaluation import double_tree, encode
 from tartree.nn import Conv
 from tartree.training import Recipe
 
@@ -11,9 +12,8 @@ X, y = load_iris(return_X_y=True)
 
 
 def cost(model):
-    x = torch.from_numpy(model.encoder_.transform(X))
-    with torch.no_grad():
-        return float(losses.mixture(model.tree_(x), torch.from_numpy(y), model.tree_.output).sum())
+    leaves = double_tree(model)(encode(model, X))
+    return float(losses.mixture(leaves, torch.from_numpy(y), model.tree_.output).sum())
 
 
 def test_an_update_never_makes_the_likelihood_worse():

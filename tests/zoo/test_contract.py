@@ -8,6 +8,8 @@ from sklearn.datasets import load_digits
 from tartree import load, zoo
 from tartree.nn import Conv
 
+from ..tolerances import assert_same
+
 #: Settings that make a model small. A name that is missing here fails the first test.
 SMALL = {
     "dt": {"epochs": 10},
@@ -70,21 +72,21 @@ def test_contract(name, tmp_path):
     assert not hasattr(again, "tree_")
     assert again.get_params() == model.get_params()
     again.fit(X, LABEL if is_classifier(model) else VALUE)
-    np.testing.assert_array_equal(again.predict(X), predicted)
+    assert_same(again.predict(X), predicted)
     if is_classifier(model):
-        np.testing.assert_array_equal(again.predict_proba(X), numbers)
+        assert_same(again.predict_proba(X), numbers)
 
     # Rows do not look at each other, and leaves are those of the structure.
-    np.testing.assert_array_equal(model.predict(X[5:7]), predicted[5:7])
+    assert_same(model.predict(X[5:7]), predicted[5:7])
     assert model.apply(X).shape in ((len(X),), (len(X), model.members))
     assert model.get_n_leaves() == model.structure_.n_leaves
 
     path = tmp_path / "model.tart"
     model.save(path)
     restored = load(path)
-    np.testing.assert_array_equal(restored.predict(X), predicted)
+    assert_same(restored.predict(X), predicted)
     if is_classifier(model):
-        np.testing.assert_array_equal(restored.predict_proba(X), numbers)
+        assert_same(restored.predict_proba(X), numbers)
     for part in ("decision", "leaf"):
         assert restored.get_params()[part] == model.get_params()[part]
     assert restored.structure_ == model.structure_
@@ -122,7 +124,7 @@ def test_any_module_below_the_decisions():
     model.fit(X, LABEL)
     assert model.score(X, LABEL) > 0.9
     assert torch.equal(own[0].weight, before)  # every fit trains a copy
-    np.testing.assert_array_equal(clone(model).fit(X, LABEL).predict_proba(X), model.predict_proba(X))
+    assert_same(clone(model).fit(X, LABEL).predict_proba(X), model.predict_proba(X))
     with pytest.raises(ValueError, match="must take rows of 64 numbers"):
         zoo.make("dndf", decision=torch.nn.Linear(3, 8), epochs=1).fit(X, LABEL)
 

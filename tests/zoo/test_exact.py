@@ -11,6 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from tartree import zoo
+from tartree.explain.evaluation import double_tree
+
+from ..tolerances import within
 
 X, y = load_iris(return_X_y=True)
 
@@ -64,25 +67,24 @@ def test_mlp_is_a_sequence_of_layers():
         plain += [layer] if number == len(weights) - 1 else [layer, nn.ELU(), nn.Dropout(0.15)]
     network = nn.Sequential(*plain, nn.Softmax(-1)).eval()
     expected = network(torch.from_numpy(model.encoder_.transform(X)).double()).detach().numpy()
-    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=within(1e-12))
 
 
 def test_experts_are_the_mean_of_their_leaves():
     model = zoo.make("experts", hidden=5, epochs=3, random_state=0).fit(X, y)
     x = torch.from_numpy(model.encoder_.transform(X)).double()
-    leaf = model.tree_.leaf.double()
+    leaf = double_tree(model).leaf
     each = [torch.softmax(leaf(x)[0, :, u], -1) for u in range(model.get_n_leaves())]
     expected = torch.stack(each).mean(0).detach().numpy()
-    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=0, atol=within(1e-12))
 
 
 @pytest.mark.parametrize("selection", ["multi", "single"])
 def test_sdt_is_a_recursion(selection):
     model = zoo.make("sdt", depth=3, epochs=5, selection=selection, random_state=0).fit(X, y)
-    decision, values = model.tree_.decision, model.tree_.leaf.values[0].detach().double()
-    weight = decision.linear.mlp.weights[0][0].detach().double().numpy()
-    bias = decision.linear.mlp.biases[0][0].detach().double().numpy()
-    beta = decision.inverse_temperature[0].detach().double().numpy()
+    decision, values = double_tree(model).decision, double_tree(model).leaf.values[0]
+    weight, bias = (own[0][0].numpy() for own in (decision.linear.mlp.weights, decision.linear.mlp.biases))
+    beta = decision.inverse_temperature[0].numpy()
     assert not np.allclose(beta, 1)
     probabilities = torch.softmax(values, -1).numpy()
 

@@ -1,5 +1,6 @@
 """Imported trees predict what their source predicts: on every row, on thresholds and beside them, and with gaps."""
 
+import inspect
 from importlib.util import find_spec
 
 import numpy as np
@@ -15,7 +16,6 @@ NEEDS = {
     for package in ("xgboost", "lightgbm")
 }
 pytestmark = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-RNG = np.random.default_rng(0)
 
 
 @pytest.fixture(autouse=True)
@@ -42,25 +42,26 @@ def diabetes(gaps=False):
 
 def grid():
     """Few different values, so that rows fall onto thresholds, and values that no float32 is equal to."""
-    X = RNG.integers(0, 6, (300, 4)) / 10
-    return X, (X.sum(axis=1) + RNG.normal(size=300) * 0.2 > 1).astype(int)
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 6, (300, 4)) / 10
+    return X, (X.sum(axis=1) + rng.normal(size=300) * 0.2 > 1).astype(int)
 
 
 def levels(gaps=True):
     X, y = diabetes(gaps)
-    X[:, 2] = RNG.integers(0, 9, len(X))
+    X[:, 2] = np.random.default_rng(0).integers(0, 9, len(X))
     return X, y + 90 * np.isin(X[:, 2], [1, 4, 7])
 
 
 def deep(rows=200):
     """Numbers that double from row to row, so that a tree cuts off one after the other; then noise."""
-    y = np.concatenate([2.0 ** np.arange(60, 0, -1), RNG.random(rows - 60)])
+    y = np.concatenate([2.0 ** np.arange(60, 0, -1), np.random.default_rng(0).random(rows - 60)])
     return np.arange(rows, dtype=float)[:, None], y
 
 
 def zeros():
     X, y = diabetes(gaps=True)
-    return np.where(RNG.random(X.shape) < 0.3, 0.0, X), y
+    return np.where(np.random.default_rng(0).random(X.shape) < 0.3, 0.0, X), y
 
 
 def shares():
@@ -367,7 +368,11 @@ def test_early_stopping_of_lightgbm():
     X, y = numbered(iris())
     source = lgb("LGBMClassifier", learning_rate=1.0)
     callbacks = [lightgbm.early_stopping(1, verbose=False)]
-    source.fit(X[::2], y[::2], eval_X=X[1::2], eval_y=y[1::2], callbacks=callbacks)
+    if "eval_X" in inspect.signature(source.fit).parameters:
+        held_out = {"eval_X": X[1::2], "eval_y": y[1::2]}
+    else:  # LightGBM before 4.7
+        held_out = {"eval_set": [(X[1::2], y[1::2])]}
+    source.fit(X[::2], y[::2], callbacks=callbacks, **held_out)
     assert 0 < source.best_iteration_ < 12
     model = zoo.from_sklearn(source)
     np.testing.assert_allclose(model.predict_proba(X), source.predict_proba(X), atol=1e-12)

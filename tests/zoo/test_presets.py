@@ -1,10 +1,10 @@
 from dataclasses import replace
 
 import pytest
-import torch
 from sklearn.datasets import load_diabetes, load_iris
 
 from tartree import Structure, TartClassifier, TartRegressor, zoo
+from tartree.explain.evaluation import double_tree, encode
 from tartree.nn import Pieces
 from tartree.training import Recipe
 
@@ -105,7 +105,7 @@ def test_the_soft_tree_has_the_penalty_of_its_paper():
     def evenness(balance):
         own = replace(recipe, balance=balance, epochs=60)
         model = zoo.make("sdt", depth=3, recipe=own, random_state=0).fit(X[rows], y[rows])
-        leaves = model.tree_(torch.from_numpy(model.encoder_.transform(X[rows]))).arrival[0].detach().mean(0)
+        leaves = double_tree(model)(encode(model, X[rows])).arrival[0].mean(0)
         return float(-(leaves * leaves.clamp_min(1e-12).log()).sum())
 
     assert evenness(recipe.balance) > evenness(0.0)

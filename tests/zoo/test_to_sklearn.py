@@ -5,6 +5,8 @@ from sklearn import datasets, ensemble, tree
 from tartree import Structure, TartClassifier, zoo
 from tartree.zoo.to_sklearn import _nodes, last_single
 
+from ..tolerances import assert_same, within
+
 
 def single(X):
     """Numbers that single precision holds, as scikit-learn's trees see them."""
@@ -30,9 +32,9 @@ def test_a_trained_tree_goes_to_scikit_learn(load_set, numeric, gaps):
     model = zoo.make("dt", task=task, numeric=numeric, epochs=20, random_state=0).fit(X, y)
     exported = zoo.to_sklearn(model)
     rows = np.concatenate([X, near(X, rng)])
-    np.testing.assert_allclose(exported.predict(rows), model.predict(rows), rtol=1e-12)
+    np.testing.assert_allclose(exported.predict(rows), model.predict(rows), rtol=within(1e-12))
     if task == "classification":
-        np.testing.assert_allclose(exported.predict_proba(rows), model.predict_proba(rows), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(exported.predict_proba(rows), model.predict_proba(rows), rtol=0, atol=within(1e-12))
     assert len(np.unique(exported.apply(rows))) > 2
     np.testing.assert_allclose(zoo.from_sklearn(exported).predict(rows), exported.predict(rows), rtol=1e-12)
 
@@ -62,7 +64,7 @@ def test_marks_of_gaps_and_booleans():
     model = zoo.make("dt", depth=4, epochs=100, random_state=0).fit(frame, y)
     kinds = {model.encoder_.features_[feature].kind for feature in model.tree_.decision.feature[0].tolist()}
     assert kinds == {"level", "value", "missing"}
-    np.testing.assert_array_equal(zoo.to_sklearn(model).predict(frame), model.predict(frame))
+    assert_same(zoo.to_sklearn(model).predict(frame), model.predict(frame))
 
 
 def test_nodes_of_an_irregular_structure():

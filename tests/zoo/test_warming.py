@@ -10,6 +10,8 @@ from tartree.training import Recipe
 from tartree.zoo import warming
 from tartree.zoo.warming import TEMPERATURES
 
+from ..tolerances import assert_same
+
 X, y = datasets.load_breast_cancer(return_X_y=True)
 TRAIN = np.arange(len(X)) % 2 == 0
 
@@ -18,7 +20,7 @@ def test_a_cold_soft_tree_is_the_tree():
     cart = DecisionTreeClassifier(max_leaf_nodes=8, random_state=0).fit(X, y)
     soft = zoo.soften(cart, X, y, temperature=1e-4)
     far = np.abs(soft.predict_proba(X)[:, 1] - 0.5) > 0.1  # the prior of the leaves matters near an even vote
-    np.testing.assert_array_equal(soft.predict(X)[far], cart.predict(X)[far])
+    assert_same(soft.predict(X)[far], cart.predict(X)[far])
     assert soft.structure_ == zoo.from_sklearn(cart).structure_
     assert far.mean() > 0.95
 
@@ -42,7 +44,7 @@ def test_training_on_beats_the_tree():
     assert model.score(X[~TRAIN], y[~TRAIN]) > cart.score(X[~TRAIN], y[~TRAIN]) + 0.02
     assert model.leaf_layers == 1
     again = zoo.warm_start(cart, X[TRAIN], y[TRAIN], temperature=model.temperature_, random_state=0)
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    assert_same(again.predict_proba(X), model.predict_proba(X))
 
 
 def test_values_too(tmp_path):
@@ -57,7 +59,7 @@ def test_values_too(tmp_path):
     low, high = model.predict_quantiles(X[1::2], [0.05, 0.95]).T
     assert 0.8 < np.mean((low <= y[1::2]) & (y[1::2] <= high)) < 1
     model.save(tmp_path / "m")  # it is a model like any other
-    np.testing.assert_array_equal(load(tmp_path / "m").predict(X), model.predict(X))
+    assert_same(load(tmp_path / "m").predict(X), model.predict(X))
 
 
 def test_a_single_leaf():
@@ -73,7 +75,7 @@ def test_an_imported_tree_has_its_temperature_fitted_too():
     soft = zoo.soften(imported, X, y)
     assert soft.temperature_ in TEMPERATURES
     wanted = zoo.soften(cart, X, y, temperature=soft.temperature_).predict_proba(X)
-    np.testing.assert_array_equal(soft.predict_proba(X), wanted)
+    assert_same(soft.predict_proba(X), wanted)
     assert zoo.warm_start(imported, X, y, random_state=0).score(X, y) >= cart.score(X, y) - 0.02
 
 
@@ -139,7 +141,7 @@ def test_training_goes_on_and_does_not_begin_anew(tmp_path):
         assert own.feature_importances_.sum() > 0.99
         with pytest.raises(ValueError, match="structure of a grown tree cannot be fitted anew"):
             own.fit(X, y)
-        np.testing.assert_array_equal(own.predict_proba(X), before)
+        assert_same(own.predict_proba(X), before)
         own.set_params(warm_start=True).fit(X, y)
         assert own.structure_ == structure
         assert not np.array_equal(own.predict_proba(X), before)

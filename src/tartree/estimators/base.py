@@ -6,7 +6,7 @@ import copy
 import numbers
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,11 +23,12 @@ from tartree.estimators.explaining import Explaining
 from tartree.estimators.predicting import Predicting
 from tartree.estimators.rows import is_large_map, join_equal_rows, number_with_weight, split_rows
 from tartree.estimators.state import RECORDS, state_of
-from tartree.nn import Output, Selection, Tree
+from tartree.nn import Classes, Output, Selection, Tree
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.structure import Structure
 from tartree.table import TableEncoder
-from tartree.training import ALONE, RECIPES, Callback, LazyRows, Recipe, Rows, Team, TensorRows, train
+from tartree.training import ALONE, RECIPES, Callback, History, LazyRows, Recipe, Rows, Team, TensorRows, train
+from tartree.training.evaluation import Evaluation
 
 if TYPE_CHECKING:
     from tartree.estimators.targets import TargetCoder, TargetStatistics
@@ -39,6 +40,8 @@ REFIT_ROWS = 100_000
 #: From so many rows on, a tree whose depth is its own choice has 64 leaves in place of 16. On held-out training rows of
 #: the UCI sets 64 lose below 200 rows, gain little up to 3,000 and over a point beyond; 16 are easier to read.
 DEEP_ROWS = 1_000
+#: Where nothing is held out for early stopping, share of the rows on which such a tree is compared with a linear model.
+COMPARED_SHARE = 0.2
 #: Parameters that make the tree, beside its structure.
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
 #: Rows are put into one order, and equal ones joined, in tables up to this size.
@@ -50,6 +53,7 @@ SAMPLE_ROWS = 2_000
 class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators; see `TartClassifier` for the parameters."""
 
+    history_: History
     _stop_before_training: bool = False
 
     def __init__(
@@ -68,6 +72,7 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
         numeric: Literal["standard", "quantile", "plain"] = "standard",
+        extrapolation: float | None = 0.1,
         recipe: str | Recipe = "default",
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -92,6 +97,7 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         self.decision = decision
         self.leaf = leaf
         self.numeric = numeric
+        self.extrapolation = extrapolation
         self.recipe = recipe
         self.epochs = epochs
         self.batch_size = batch_size
@@ -135,12 +141,50 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         recipe = self._recipe()
         rng = check_random_state(self.random_state)
         seeds = self._draw_seeds(rng)
+        may_be_linear = self._may_be_linear(X, number_with_weight(len(target), weight))
         device = self._make_tree(seeds, number_with_weight(len(target), weight))
         self.streamed_ = False
         if self._stop_before_training:
             self._prepared = target, weight
             return
-        rows, validation = self._rows(X, target, weight, strata, device, rng, recipe.validation_fraction)
+        some_rows = self._row_source(X, target, weight, device)
+        stopping = self._stopping(len(target))
+        learnt = held_out = validation = None
+        if stopping:
+            learnt, held_out = _split(len(target), weight, strata, recipe.validation_fraction, rng)
+            validation = some_rows(held_out)
+        elif may_be_linear:
+            own_rng = np.random.RandomState(int(seeds[0]))
+            parts = [some_rows(index) for index in _split(len(target), weight, strata, COMPARED_SHARE, own_rng)]
+            self._train(parts[0], None, recipe, seeds, callbacks=())
+            if self.history_.interrupted:  # what was learnt until then is kept
+                self.tree_.eval()
+                return
+            if self._linear_if_better(parts[0], parts[1], recipe, seeds) is not None:
+                self.structure_ = Structure(0, self.window, self.stride)
+                self._build(self._settings, seed=int(seeds[0]))
+                self.tree_.to(device)
+            self._draw_weights(seeds[1:])
+        self._train(some_rows(learnt), validation, recipe, seeds, callbacks=self._callbacks())
+        if validation is not None and may_be_linear and not self.history_.interrupted:
+            linear = self._linear_if_better(some_rows(learnt), validation, recipe, seeds, stop_early=True)
+            if linear is not None:
+                self.tree_, self.history_ = linear
+                self.structure_ = self.tree_.structure
+                self.n_parameters_ = _count_parameters(self.tree_)
+        if stopping == "refit" and not self.history_.interrupted:
+            self._refit(some_rows(None), recipe, seeds)
+        self.tree_.eval()
+
+    def _train(
+        self,
+        rows: Rows,
+        validation: Rows | None,
+        recipe: Recipe,
+        seeds: NDArray[Any],
+        *,
+        callbacks: Sequence[Callback],
+    ) -> None:
         self.history_ = train(
             self.tree_,
             rows,
@@ -148,13 +192,34 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
             generator=torch.Generator().manual_seed(int(seeds[0])),
             validation=validation,
             selection=self.selection,
-            callbacks=self._callbacks(),
+            callbacks=callbacks,
             verbose=self.verbose,
         )
-        if self._stopping(len(target)) == "refit" and not self.history_.interrupted:
-            x = None if is_large_map(X) else self._encoded(X)
-            self._refit(self._rows_of(X, x, target, weight, None, device), recipe, seeds)
-        self.tree_.eval()
+
+    def _may_be_linear(self, X: Any, n_rows: int) -> bool:
+        """Whether the tree is compared with a linear model: where its depth is "auto" and there are rows to tell."""
+        goes_on = self.warm_start and hasattr(self, "tree_")
+        simple = self.leaf_layers == 1 and self.leaf is None and self.decision is None
+        return self.depth == "auto" and simple and n_rows >= DEEP_ROWS and not goes_on and not is_large_map(X)
+
+    def _linear_if_better(
+        self, rows: Rows, held_out: Rows, recipe: Recipe, seeds: NDArray[Any], *, stop_early: bool = False
+    ) -> tuple[Tree, History] | None:
+        """A linear model (depth 0), trained alike, with its history; None if the tree at hand predicts better."""
+        device = next(self.tree_.parameters()).device
+        structure = Structure(0, self.window, self.stride)
+        linear = Tree.build(structure, len(self.encoder_.features_), self._output(), **self._settings).to(device)
+        linear.reset_parameters([torch.Generator().manual_seed(int(seed)) for seed in seeds[1:]])
+        history = train(
+            linear,
+            rows,
+            recipe,
+            generator=torch.Generator().manual_seed(int(seeds[0])),
+            validation=held_out if stop_early else None,
+            selection=self.selection,
+        )
+        errors = [_held_out_error(tree, held_out, self.selection) for tree in (linear, self.tree_)]
+        return (linear, history) if errors[0] < errors[1] else None
 
     def _draw_seeds(self, rng: np.random.RandomState) -> NDArray[Any]:
         """A seed of the run and one of each member, (1 + members,)."""
@@ -246,7 +311,9 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         if is_large_map(X):
             some = np.random.default_rng(0).choice(len(X), size=min(len(X), 200_000), replace=False)
             X, weight = np.asarray(X[np.sort(some)]), None
-        self._set_encoder(TableEncoder(numeric=self.numeric).fit(X, sample_weight=weight))
+        self._set_encoder(
+            TableEncoder(numeric=self.numeric, extrapolation=self.extrapolation).fit(X, sample_weight=weight)
+        )
 
     def _refuse_grown(self) -> None:
         if self._is_grown():
@@ -263,6 +330,15 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
+    def _row_source(
+        self, X: Any, target: Tensor, weight: NDArray[np.float64] | None, device: torch.device
+    ) -> Callable[[Tensor | None], Rows]:
+        """Encode a table once, and keep a sample of it; the result gives some of its rows, or all for None."""
+        x = None if is_large_map(X) else self._encoded(X)  # (rows, features)
+        self._sample = None if x is None else _sample(x, target, weight)
+        self._importances = None
+        return lambda index: self._rows_of(X, x, target, weight, index, device)
+
     def _rows(
         self,
         X: Any,
@@ -273,20 +349,12 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         rng: np.random.RandomState,
         validation_fraction: float,
     ) -> tuple[Rows, Rows | None]:
-        n_rows = len(target)
-        lazy = is_large_map(X)
-        x = None if lazy else self._encoded(X)  # (rows, features)
-        self._sample = None if x is None else _sample(x, target, weight)
-        self._importances = None
-        if not self._stopping(n_rows):
-            return self._rows_of(X, x, target, weight, None, device), None
-        counted = np.arange(n_rows) if weight is None else np.flatnonzero(weight > 0)
-        own_strata = None if strata is None else strata[counted]
-        kept, held_out = split_rows(len(counted), own_strata, validation_fraction, rng)
-        return (
-            self._rows_of(X, x, target, weight, torch.from_numpy(counted)[kept], device),
-            self._rows_of(X, x, target, weight, torch.from_numpy(counted)[held_out], device),
-        )
+        """Rows to learn from, and those that early stopping holds out."""
+        some_rows = self._row_source(X, target, weight, device)
+        if not self._stopping(len(target)):
+            return some_rows(None), None
+        learnt, held_out = _split(len(target), weight, strata, validation_fraction, rng)
+        return some_rows(learnt), some_rows(held_out)
 
     def _rows_of(
         self,
@@ -321,7 +389,7 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         with torch.random.fork_rng():  # modules of the user's own may draw their weights from torch's generator
             torch.manual_seed(seed)
             self.tree_ = Tree.build(self.structure_, len(self.encoder_.features_), self._output(), **settings)
-        self.n_parameters_ = sum(p.numel() for p in self.tree_.parameters())
+        self.n_parameters_ = _count_parameters(self.tree_)
 
     # Parameters
 
@@ -427,6 +495,30 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         tags.input_tags.sparse = True
         return tags
+
+
+def _split(
+    n_rows: int,
+    weight: NDArray[np.float64] | None,
+    strata: NDArray[Any] | None,
+    share: float,
+    rng: np.random.RandomState,
+) -> tuple[Tensor, Tensor]:
+    """Numbers of rows to learn from and to hold out, among those with weight."""
+    counted = np.arange(n_rows) if weight is None else np.flatnonzero(weight > 0)
+    learnt, held_out = split_rows(len(counted), None if strata is None else strata[counted], share, rng)
+    return torch.from_numpy(counted)[learnt], torch.from_numpy(counted)[held_out]
+
+
+def _held_out_error(tree: Tree, rows: Rows, selection: Selection) -> float:
+    """Mean of the members' log losses, or of their squared errors: likelihoods of real targets hang on few rows."""
+    loss, score = Evaluation(tree, rows, selection, batch_size=1024)()
+    tree.eval()
+    return float(loss.mean()) if isinstance(tree.output, Classes) else 1 - float(score.mean())
+
+
+def _count_parameters(tree: Tree) -> int:
+    return sum(p.numel() for p in tree.parameters())
 
 
 def _sample(x: Tensor, target: Tensor, weight: NDArray[np.float64] | None) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -36,8 +36,9 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
     ----------
     depth : int or "auto", default="auto"
         Layers of decisions; 0 is the leaf alone (logistic regression, or a perceptron). "auto": 4, and 6 from 1,000
-        rows on for trees with two children a node and constant or linear leaves. Rows count once, whatever their
-        weight, unless it is 0.
+        rows on for trees with two children a node and constant or linear leaves. From 1,000 rows on, a tree with
+        linear leaves is compared with a linear model (0) on held-out rows, and gives way to it where that predicts
+        them better; then all rows are learnt from. Rows count once, whatever their weight, unless it is 0.
     window : int, default=2
         Children of a node.
     stride : int, optional
@@ -63,6 +64,9 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         nodes; settings of layers are then its own, and `decision_layers` is refused.
     numeric : {"standard", "quantile", "plain"}, default="standard"
         How numbers are encoded; see `TableEncoder`.
+    extrapolation : float or None, default=0.1
+        Numbers beyond those seen in `fit` are read as at most that share of their range further out. None: as they
+        are, however far.
     recipe : str or Recipe, default="default"
         How the tree is trained: "default", "deep" (for perceptrons as leaves), "paper", or your own
         `tartree.training.Recipe`.
@@ -132,6 +136,7 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
         numeric: Literal["standard", "quantile", "plain"] = "standard",
+        extrapolation: float | None = 0.1,
         recipe: str | Recipe = "default",
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -158,6 +163,7 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
             decision=decision,
             leaf=leaf,
             numeric=numeric,
+            extrapolation=extrapolation,
             recipe=recipe,
             epochs=epochs,
             batch_size=batch_size,

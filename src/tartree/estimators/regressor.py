@@ -16,6 +16,7 @@ from tartree.estimators.base import BaseTart
 from tartree.estimators.rows import check_equal_rows, number_of_rows
 from tartree.nn import Gaussian, Output
 from tartree.table.parquet import is_parquet
+from tartree.table.scaling import LARGEST
 
 if TYPE_CHECKING:
     from tartree.estimators.targets import ValueCoder, ValueStatistics
@@ -24,9 +25,17 @@ if TYPE_CHECKING:
 class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
     """A readable tree for regression: linear decisions, leaves that give a mean and a spread, trained by gradient.
 
-    Parameters and attributes are those of `TartClassifier`, less `class_weight` and `classes_`. Each leaf is a
-    Gaussian; a prediction is the mean of the mixture of leaves (or of the selected leaf), with its standard deviation
-    and quantiles on demand. Several target columns are fitted together.
+    Each leaf is a Gaussian; a prediction is the mean of the mixture of leaves (or of the selected leaf), with its
+    standard deviation and quantiles on demand. Several target columns are fitted together.
+
+    Parameters and attributes are those of `TartClassifier`, less `class_weight` and `classes_`. Here `extrapolation`
+    limits predictions too: the mean of each leaf, and so every prediction, leaves the range of the targets seen by at
+    most that share of it on either side. None sets no limit, for trends that go on.
+
+    Attributes
+    ----------
+    limits_ : ndarray of shape (targets, 2) or None
+        The lowest and highest prediction of each target; None without a limit.
 
     Examples
     --------
@@ -41,6 +50,7 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
 
     target_center_: NDArray[np.float64]
     target_scale_: NDArray[np.float64]
+    limits_: NDArray[np.float64] | None
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to a table and its target values.
@@ -78,6 +88,8 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
             spread = np.sqrt(np.average(np.square(values - middle - mean), axis=0, weights=weight))
             self.target_center_ = middle + mean
             self.target_scale_ = np.where(spread > 0, spread, 1.0)
+        counted = values if weight is None else values[weight > 0]
+        self._set_limits(counted.min(axis=0), counted.max(axis=0))
         target = torch.from_numpy((values - self.target_center_) / self.target_scale_).float()
         self._fit_tree(X, target, weight, strata=None)
         return self
@@ -89,11 +101,25 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
             )
         self._one_target = n_targets == 1
 
+    def _set_limits(self, low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+        """Take the limits of predictions from the lowest and highest targets, (targets,)."""
+        goes_on = self.warm_start and hasattr(self, "tree_")
+        before = getattr(self, "limits_", None) if goes_on else None
+        self.limits_ = None
+        if self.extrapolation is not None:
+            with np.errstate(over="ignore"):
+                margin = float(self.extrapolation) * np.minimum(high - low, LARGEST)
+                self.limits_ = np.clip(np.stack([low - margin, high + margin], axis=1), -LARGEST, LARGEST)
+            if before is not None:  # rows of earlier fits count too
+                self.limits_[:, 0] = np.minimum(self.limits_[:, 0], before[:, 0])
+                self.limits_[:, 1] = np.maximum(self.limits_[:, 1], before[:, 1])
+        if goes_on:
+            self.tree_.output = self._output()
+
     def _target_statistics(self, n_targets: int) -> ValueStatistics:
         from tartree.estimators.targets import ValueStatistics
-        from tartree.table.moments import Moments
 
-        return ValueStatistics([Moments() for _ in range(n_targets)])
+        return ValueStatistics.of(n_targets)
 
     def _learn_target(self, statistics: ValueStatistics, *, weighted: bool) -> ValueCoder:
         from tartree.estimators.targets import ValueCoder
@@ -105,6 +131,7 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
             spread = np.array([moments.spread for moments in statistics.moments])
             self.target_center_ = np.array([moments.center for moments in statistics.moments])
             self.target_scale_ = np.where(spread > 0, spread, 1.0)
+        self._set_limits(np.array(statistics.low), np.array(statistics.high))
         return ValueCoder(self.target_center_, self.target_scale_, statistics.weight / statistics.n_counted)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -151,7 +178,11 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
         return values[:, 0] if self._one_target else values
 
     def _gaussian(self) -> Gaussian:
-        return Gaussian(len(self.target_center_))
+        limits = None
+        if self.limits_ is not None:
+            scaled = (self.limits_ - self.target_center_[:, None]) / self.target_scale_[:, None]
+            limits = [(float(low), float(high)) for low, high in scaled]
+        return Gaussian(len(self.target_center_), limits)
 
     def _output(self) -> Output:
         return self._gaussian()
@@ -161,6 +192,7 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
             "center": self.target_center_.tolist(),
             "scale": self.target_scale_.tolist(),
             "one_target": self._one_target,
+            "limits": None if self.limits_ is None else self.limits_.tolist(),
         }
 
     def _set_fitted_data(self, data: dict[str, Any]) -> None:
@@ -168,6 +200,12 @@ class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
         if center.ndim != 1 or center.shape != scale.shape or not (scale > 0).all() or not len(center):
             raise ValueError(f"target must have centers and positive scales, however: {data}")
         self.target_center_, self.target_scale_ = center, scale
+        limits = data.get("limits")  # which files of earlier versions do not have
+        self.limits_ = None if limits is None else np.array(limits, dtype=np.float64)
+        if self.limits_ is not None and (
+            self.limits_.shape != (len(center), 2) or not (self.limits_[:, 0] <= self.limits_[:, 1]).all()
+        ):
+            raise ValueError(f"limits must be a lowest and a highest prediction of each target, got {limits}")
         self._one_target = bool(data["one_target"])
 
     def __sklearn_tags__(self) -> Any:

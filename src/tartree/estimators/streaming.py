@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -189,7 +190,9 @@ def _fit(
             raise ValueError(f"warm_start must keep the columns, however: {features}")
     else:
         estimator._refuse_grown()
-        encoder = TableEncoder(numeric=estimator.numeric).fit_statistics(statistics.columns)
+        encoder = TableEncoder(numeric=estimator.numeric, extrapolation=estimator.extrapolation).fit_statistics(
+            statistics.columns
+        )
     coder = estimator._learn_target(statistics.target, weighted=weight is not None)
     counted, held_out = coder.counted(statistics.target), coder.counted(statistics.held_out)
     if stopping and not 0 < held_out < counted:
@@ -201,7 +204,9 @@ def _fit(
     device = estimator._make_tree(seeds, counted)
     encoded = EncodedBlocks(blocks, encoder, coder, max(64, min(2**15, PIECE_VALUES // max(1, len(encoder.features_)))))
     learnt = lanes.count({block: kept for block, (kept, _) in statistics.rows.items()})
-    rows = StreamRows(encoded, learnt, shares, seed=int(seeds[0]), device=device, served=served)
+    is_number = np.array([feature.kind == "value" for feature in encoder.features_], dtype=bool)
+    stream = partial(StreamRows, encoded, seed=int(seeds[0]), device=device, served=served, is_number=is_number)
+    rows = stream(learnt, shares)
     estimator.history_ = train(
         estimator.tree_,
         rows,
@@ -220,8 +225,7 @@ def _fit(
     _set_sample(estimator, rows, team)
     if stopping == "refit" and not estimator.history_.interrupted:
         everything = lanes.count({block: sum(counts) for block, counts in statistics.rows.items()})
-        again = StreamRows(encoded, everything, Shares(), seed=int(seeds[0]), device=device, served=served)
-        estimator._refit(again, recipe, seeds, team)
+        estimator._refit(stream(everything, Shares()), recipe, seeds, team)
     estimator.target_name_ = ", ".join(targets)
     estimator.streamed_ = True
     estimator.tree_.eval()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -82,29 +83,42 @@ class LabelStatistics:
 
 @dataclass
 class ValueStatistics:
-    """Targets of a regression: mean and spread of each, and the weight of the rows."""
+    """Targets of a regression: mean, spread and range of each, and the weight of the rows."""
 
     moments: list[Moments]
+    low: list[float]
+    high: list[float]
     n_counted: int = 0  # rows with weight
     weight: float = 0.0
+
+    @classmethod
+    def of(cls, n_targets: int) -> ValueStatistics:
+        """Those of no rows yet."""
+        return cls([Moments() for _ in range(n_targets)], [math.inf] * n_targets, [-math.inf] * n_targets)
 
     def update(self, columns: Sequence[Any], weights: Weights) -> None:
         """Add rows of the target columns, without gaps."""
         rows = slice(None) if weights is None else weights > 0
         own = None if weights is None else weights[rows]
-        for moments, column in zip(self.moments, columns, strict=True):
+        for t, column in enumerate(columns):
             values = as_values(column)[rows]
             if not np.isfinite(values).all():
                 raise ValueError("the target must be finite, however: it contains infinity; leave such rows out")
-            moments.merge(Moments.of(values, own))
+            self.moments[t].merge(Moments.of(values, own))
+            if len(values):
+                self._widen(t, float(values.min()), float(values.max()))
         self.n_counted += len(columns[0]) if own is None else len(own)
         self.weight += float(len(columns[0])) if own is None else float(own.sum())
 
     def merge(self, other: ValueStatistics) -> None:
-        for own, theirs in zip(self.moments, other.moments, strict=True):
-            own.merge(theirs)
+        for t, theirs in enumerate(other.moments):
+            self.moments[t].merge(theirs)
+            self._widen(t, other.low[t], other.high[t])
         self.n_counted += other.n_counted
         self.weight += other.weight
+
+    def _widen(self, target: int, low: float, high: float) -> None:
+        self.low[target], self.high[target] = min(self.low[target], low), max(self.high[target], high)
 
 
 class LabelCoder:

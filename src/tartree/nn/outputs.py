@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import numbers as kinds
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -34,7 +35,11 @@ class Output(ABC):
 
     @abstractmethod
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
-        """Negative log likelihood of the target at each leaf, (members, batch, leaves)."""
+        """Cost of each leaf that training minimises in the mean of Eq. 4, (members, batch, leaves)."""
+
+    def negative_log_likelihood(self, numbers: Tensor, target: Tensor) -> Tensor:
+        """Negative log likelihood of the target at each leaf, (members, batch, leaves); by default the cost."""
+        return self.cost(numbers, target)
 
     @abstractmethod
     def mean(self, numbers: Tensor) -> Tensor:
@@ -125,22 +130,57 @@ class Gaussian(_RealOutput):
 
     `mean` gives the first two moments, ``(..., 2 * targets)``: means, then means of squares. Averaged over leaves they
     are the moments of the mixture.
+
+    The cost is half the squared error of the mean, plus the negative log likelihood of the spread at that error. The
+    likelihood of both together would let a leaf explain rows away by a large spread instead of learning their mean.
+
+    Parameters
+    ----------
+    n_targets : int
+    limits : sequence of (float, float), optional
+        Lowest and highest mean of each target. Predictions stay within; training ignores them.
     """
+
+    def __init__(self, n_targets: int, limits: Sequence[tuple[float, float]] | None = None) -> None:
+        super().__init__(n_targets)
+        if limits is not None and (len(limits) != n_targets or any(not low <= high for low, high in limits)):
+            raise ValueError(f"limits must be {n_targets} pairs of a low and a high number, got {limits}")
+        self.limits = limits
 
     @property
     def n_numbers(self) -> int:
         return 2 * self.n_targets
 
     def parameters(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation of each leaf and target."""
+        """Mean, within the limits, and standard deviation of each leaf and target."""
+        mean, spread = self._raw_parameters(numbers)
+        return self.limited(mean), spread
+
+    def _raw_parameters(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         mean, raw = numbers.split(self.n_targets, dim=-1)
-        return mean, F.softplus(
-            raw
-        ) + 1e-3  # a floor, so that one row alone in a leaf cannot make its likelihood infinite
+        # A floor, so that one row alone in a leaf cannot make its likelihood infinite.
+        return mean, F.softplus(raw) + 1e-3
+
+    def limited(self, mean: Tensor) -> Tensor:
+        """Means of leaves, (..., targets), within the limits."""
+        if self.limits is None:
+            return mean
+        # By plain numbers: a tensor of limits would be copied to the device in every call.
+        each = [mean[..., t : t + 1].clamp(low, high) for t, (low, high) in enumerate(self.limits)]
+        return each[0] if len(each) == 1 else torch.cat(each, dim=-1)
 
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
-        mean, spread = self.parameters(numbers)
-        total = torch.tensor(self.n_targets * math.log(2 * math.pi) / 2, dtype=numbers.dtype, device=numbers.device)
+        mean, spread = self._raw_parameters(numbers)
+        total = numbers.new_zeros(())
+        for t in range(self.n_targets):
+            error = (target[..., t].unsqueeze(-1) - mean[..., t]).square()
+            total = total + error / 2 + error.detach() / (2 * spread[..., t].square()) + spread[..., t].log()
+        return total
+
+    def negative_log_likelihood(self, numbers: Tensor, target: Tensor) -> Tensor:
+        mean, spread = self._raw_parameters(numbers)
+        # Filled on the device: a copy from the host could not be part of a captured step.
+        total = numbers.new_full((), self.n_targets * math.log(2 * math.pi) / 2)
         for t in range(self.n_targets):
             error = (target[..., t].unsqueeze(-1) - mean[..., t]) / spread[..., t]
             total = total + error.square() / 2 + spread[..., t].log()

@@ -18,8 +18,8 @@ from tartree.search.group import Cell, Found, Group, TimeIsUp
 from tartree.search.problem import Problem
 from tartree.search.trials import Trial
 
-#: Numbers of the hidden units or leaves of all members of a group, at most.
-MOST_NUMBERS = {"cpu": 2**26, "cuda": 2**31}
+#: Numbers of the hidden units or leaves of all members of a group, at most, on a CPU and on other devices.
+MOST_NUMBERS, MOST_DEVICE_NUMBERS = 2**26, 2**31
 
 Choose = Callable[[int, Sequence[Trial]], Sequence[Trial]]  # (part, trials at a rung) -> those that go on
 
@@ -126,7 +126,7 @@ class Engine:
             ]
             if not cells:
                 continue
-            most = MOST_NUMBERS[self.problem.device.type]
+            most = MOST_NUMBERS if self.problem.device.type == "cpu" else MOST_DEVICE_NUMBERS
             size = max(1, int(most // self._numbers(cells[0].candidates[0])))
             pieces = -(-len(cells) // size)
             for piece in range(pieces):  # of equal size, to one

@@ -24,8 +24,8 @@ from tartree.training import OwnRows, Recipe, Rows
 from tartree.training.epochs import CapturedEpochs, EagerEpochs, make_epochs
 from tartree.training.loop import _surroundings
 
-#: Numbers of the largest tensor of a prediction, at most.
-CHUNK = {"cpu": 2**22, "cuda": 2**27}
+#: Numbers of the largest tensor of a prediction, at most, on a CPU and on other devices.
+CHUNK, DEVICE_CHUNK = 2**22, 2**27
 #: Rows on which leaves are counted, at most.
 COUNTED_ROWS = 2000
 #: How many epochs pass on a GPU before the clock is looked at: a look waits for it.
@@ -103,8 +103,9 @@ class Group:
                 sizes = self._sizes(problem, table, learnt)
         finally:
             self.seconds += time.perf_counter() - start
-            if self.tree is not None and problem.device.type == "cuda":
+            if self.tree is not None:
                 self.tree.to("cpu")
+            if problem.device.type == "cuda":
                 _give_back_memory(problem.device)
         found = []
         for place, own in enumerate(self.cells):
@@ -325,7 +326,8 @@ class Group:
 
     def _chunk(self, problem: Problem, members: int) -> int:
         assert self.tree is not None
-        return max(1, CHUNK[problem.device.type] // (members * self.tree.width))
+        most = CHUNK if problem.device.type == "cpu" else DEVICE_CHUNK
+        return max(1, most // (members * self.tree.width))
 
 
 def _give_back_memory(device: torch.device) -> None:

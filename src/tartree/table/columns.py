@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tartree.table import units
 from tartree.table.places import RowError
 from tartree.table.reading import RawColumn
-from tartree.table.scaling import Scaling, standardise, through_quantiles
+from tartree.table.scaling import Scaling, has_far_codes, standardise, through_quantiles
 
 Level: TypeAlias = str | bool | int | float
 
@@ -235,6 +235,9 @@ class Values(Protocol):
     def through_quantiles(self, n_quantiles: int, standard: Scaling) -> Scaling:
         """The map to a standard normal."""
 
+    def has_far_codes(self) -> bool:
+        """Whether a few of them lie so far out that they look like codes."""
+
 
 @dataclass(frozen=True)
 class Present:
@@ -252,15 +255,23 @@ class Present:
     def through_quantiles(self, n_quantiles: int, standard: Scaling) -> Scaling:
         return through_quantiles(self.values, n_quantiles, standard, self.weights)
 
+    def has_far_codes(self) -> bool:
+        return has_far_codes(self.values, self.weights)
+
 
 @dataclass(frozen=True)
 class Fitting:
-    """What an encoder says about all columns; `n_quantiles=None` standardises numbers."""
+    """What an encoder says about all columns."""
 
-    n_quantiles: int | None
+    numeric: str
+    n_quantiles: int
     max_levels: int
     min_count: int
-    plain: bool = False
+    extrapolation: float | None
+
+    def limit_of(self, unit: str) -> float | None:
+        """`extrapolation` for a column of this unit; numbers that are taken as they are have no limit."""
+        return None if self.numeric == "plain" and unit == "number" else self.extrapolation
 
 
 def fit_column(raw: RawColumn, fitting: Fitting, weights: NDArray[np.float64] | None = None) -> Column:
@@ -303,7 +314,7 @@ def numeric_of(
     unit: str, low: float, high: float, whole: bool, gaps: bool, values: Values, fitting: Fitting
 ) -> Numeric | Constant:
     """A column of numbers with at least one value."""
-    if fitting.plain and unit == "number":
+    if fitting.numeric == "plain" and unit == "number":
         above = max(high, float(np.nextafter(low, np.inf)))  # a range, so that a column of one value has its feature
         return Numeric(unit, IDENTITY, values.middle(), low, above, whole, gaps)
     if low == high:
@@ -311,9 +322,9 @@ def numeric_of(
             return Constant(written(np.asarray([low]), unit, fine=True).tolist()[0])
         return Numeric(unit, IDENTITY, low, low, low, whole, gaps=True)
     median, scaling = values.standardise()
-    if fitting.n_quantiles is not None:
+    if fitting.numeric == "quantile" or (unit == "number" and values.has_far_codes()):
         scaling = values.through_quantiles(fitting.n_quantiles, scaling)
-    return Numeric(unit, scaling, median, low, high, whole, gaps)
+    return Numeric(unit, scaling.limited(low, high, fitting.limit_of(unit)), median, low, high, whole, gaps)
 
 
 def boolean_of(trues: int, falses: int, gaps: bool) -> Boolean | Constant:

@@ -1,10 +1,11 @@
 """`TableEncoder`: a mixed table as a float32 matrix, with names and units to read it back."""
 
 import difflib
+import math
 import warnings
 from collections import Counter
 from collections.abc import Mapping
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from tartree.table.state import FORMAT, Arrays, Fields, knots_key, read_column, 
 from tartree.table.statistics import TableStatistics
 
 NUMERIC = ("standard", "quantile", "plain")
-PARAMETERS = ("numeric", "n_quantiles", "max_levels", "min_count")
+PARAMETERS = ("numeric", "n_quantiles", "max_levels", "min_count", "extrapolation")
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,7 +49,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     numeric : {"standard", "quantile", "plain"}, default="standard"
         How numbers are scaled: to mean 0 and standard deviation 1, or by a rising, piecewise linear map to a standard
         normal distribution. The map goes on linearly for one more range on either side of the values seen, and is
-        constant beyond. "plain" takes numbers as they are and gives every column of numbers a feature, also where all
+        constant beyond. A column always has this map where a few numbers lie ten times further out than all others are
+        apart, such as 999999 for "unknown": a scale for both would squeeze all others into one point.
+        "plain" takes numbers as they are and gives every column of numbers a feature, also where all
         values are equal: for images, whose pixels have a place. They are kept within a million; dates, durations
         and times of day, in seconds far beyond that, are standardised.
     n_quantiles : int, default=256
@@ -57,6 +60,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The most levels of a column that have a feature of their own, the most frequent first.
     min_count : int, default=2
         Levels seen less often are rare.
+    extrapolation : float or None, default=0.1
+        Standardised numbers beyond the range seen in `fit` are limited smoothly: they are read as at most that share
+        of the range further out. None: as they are, however far.
 
     Attributes
     ----------
@@ -83,12 +89,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     def __init__(
-        self, *, numeric: str = "standard", n_quantiles: int = 256, max_levels: int = 32, min_count: int = 2
+        self,
+        *,
+        numeric: str = "standard",
+        n_quantiles: int = 256,
+        max_levels: int = 32,
+        min_count: int = 2,
+        extrapolation: float | None = 0.1,
     ) -> None:
         self.numeric = numeric
         self.n_quantiles = n_quantiles
         self.max_levels = max_levels
         self.min_count = min_count
+        self.extrapolation = extrapolation
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn how each column is encoded; `y` is ignored.
@@ -146,8 +159,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _fitting(self) -> Fitting:
-        quantiles = self.n_quantiles if self.numeric == "quantile" else None
-        return Fitting(quantiles, self.max_levels, self.min_count, plain=self.numeric == "plain")
+        return Fitting(self.numeric, self.n_quantiles, self.max_levels, self.min_count, self.extrapolation)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Encode a table with the columns of `fit`.
@@ -230,7 +242,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         columns = [write_column(column, index, arrays) for index, column in enumerate(self.columns_)]
         names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
         parameters = {name: getattr(self, name) for name in PARAMETERS}
-        parameters = {name: int(value) if isinstance(value, Integral) else value for name, value in parameters.items()}
+        parameters = {name: _plain_number(value) for name, value in parameters.items()}
         return {"format": FORMAT, "parameters": parameters, "feature_names_in": names, "columns": columns}, arrays
 
     @classmethod
@@ -239,15 +251,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         fields = Fields(state, {"format", "parameters", "feature_names_in", "columns"})
         if not isinstance(arrays, Mapping):
             refuse("a dict of arrays", arrays)
-        if type(state["format"]) is not int or state["format"] != FORMAT:
-            refuse(f"the format {FORMAT}", state["format"])
-        parameters = Fields(fields.state["parameters"], set(PARAMETERS)).state
+        if type(state["format"]) is not int or state["format"] not in (1, FORMAT):
+            refuse(f"the format {FORMAT} or 1", state["format"])
+        given = fields.state["parameters"]
+        if state["format"] == 1 and isinstance(given, Mapping):
+            given = {**given, "extrapolation": None}  # numbers had no limit
+        parameters = Fields(given, set(PARAMETERS)).state
         encoder = cls(**parameters)
         encoder._check_parameters()
         found = state["columns"]
         if not isinstance(found, list) or not found:
             refuse("a list of columns", found)
-        columns = [read_column(column, index, arrays) for index, column in enumerate(found)]
+        columns = [read_column(column, index, arrays, encoder._fitting()) for index, column in enumerate(found)]
         used = {knots_key(index) for index, column in enumerate(found) if column.get("knots")}
         if set(arrays) != used:
             refuse(f"the arrays {sorted(used)}", sorted(map(str, arrays)))
@@ -276,6 +291,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, however: {name}={value!r}")
+        share: Any = self.extrapolation
+        if share is not None and (
+            isinstance(share, bool) or not isinstance(share, Real) or not 0 <= float(share) < math.inf
+        ):
+            raise ValueError(f"extrapolation must be a number of at least 0 or None, got {share!r}")
 
     def _set_fitted(self, columns: list[Column], names: list[str] | None) -> None:
         self.columns_ = columns
@@ -313,6 +333,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"X has {table.n_columns} features, but {own} is expecting {self.n_features_in_} features as input."
             )
+
+
+def _plain_number(value: Any) -> Any:
+    """A parameter as JSON can hold it."""
+    return int(value) if isinstance(value, Integral) else float(value) if isinstance(value, Real) else value
 
 
 def _describe(columns: list[Column], names: list[str]) -> list[Feature]:

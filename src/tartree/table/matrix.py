@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.table.columns import Column, Constant, Numeric
-from tartree.table.scaling import CLIP
+from tartree.table.scaling import CLIP, SMALLEST, limit
 
 #: Numbers that are encoded at once: few enough for a processor's cache.
 PIECE = 2**17
@@ -30,6 +30,10 @@ class MatrixEncoding:
         self.center = np.array([c.scaling.center for _, c in numeric])
         self.scale = np.array([c.scaling.scale for _, c in numeric])
         self.fill = np.array([c.scaling.encode(np.asarray([c.fill]))[0] for _, c in numeric])
+        # Without ends there is no value beyond them.
+        ends_of = [c.scaling.ends or (-np.inf, np.inf) for _, c in numeric]
+        self.bottom, self.top = np.array(ends_of).reshape(-1, 2).T  # (columns of numbers,) each
+        self.reach = np.array([max(c.scaling.reach, SMALLEST) for _, c in numeric])
         sizes = np.array([c.varies + c.gaps for _, c in numeric], dtype=np.intp)
         ends = np.cumsum(sizes)
         self.varies = np.array([c.varies for _, c in numeric], dtype=bool)
@@ -54,7 +58,7 @@ class MatrixEncoding:
             if missing is not None and np.isinf(values).any():
                 return False  # the columns say where
             encoded = (values - self.center) / self.scale
-        np.clip(encoded, -CLIP, CLIP, out=encoded)
+        encoded = limit(np.clip(encoded, -CLIP, CLIP, out=encoded), self.bottom, self.top, self.reach)
         if missing is not None:
             encoded = np.where(missing, self.fill, encoded)
             out[:, self.gap_features] = missing[:, self.gaps]

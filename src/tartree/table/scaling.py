@@ -1,8 +1,9 @@
 """The map between numbers in original units and encoded values near a standard normal, and how it is learnt."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ SHRINK = 2.0**-40
 
 KNOT_GAP = 1e-280  # closer knots would make a slope that overflows
 
+CODE_SHARE = 0.1  # the most rows that have far codes
+CODE_DISTANCE = 10.0  # how far these are from all others, in widths of those
+
 FLAT_PROBABILITY = 1e-4  # the lowest and highest values of a quantile map go to at most +-3.7
 
 
@@ -31,12 +35,25 @@ class Scaling:
     Without knots: `original = center + scale * encoded`. With knots: piecewise linear through `(knots[i],
     heights[i])`, both strictly increasing, constant beyond the two ends; center and scale are then only the mean and
     the standard deviation.
+
+    With `ends`, the lowest and highest encoded values seen, values further out are limited: `d` beyond an end becomes
+    `d / (1 + d / reach)`, which leaves the end with slope 1 and stays below `reach`.
     """
 
     center: float = 0.0
     scale: float = 1.0
     knots: tuple[float, ...] = ()
     heights: tuple[float, ...] = ()
+    ends: tuple[float, float] | None = None
+    reach: float = 0.0
+
+    def limited(self, low: float, high: float, extrapolation: float | None) -> "Scaling":
+        """The same map, without knots, limited beyond values seen from `low` to `high`; None: without a limit."""
+        if extrapolation is None or self.knots or low == high:
+            return self
+        bottom, top = self.encode(np.array([low, high])).tolist()
+        # A reach of 0 would divide by zero; so small a one cuts off.
+        return replace(self, ends=(bottom, top), reach=max(extrapolation * (top - bottom), SMALLEST))
 
     @property
     def _shrink(self) -> float:
@@ -53,16 +70,59 @@ class Scaling:
         with np.errstate(over="ignore"):  # an overflow is far beyond the clip
             encoded = values - self.center * shrink
             encoded /= self.scale * shrink
-        return np.clip(encoded, -CLIP, CLIP, out=encoded)
+        np.clip(encoded, -CLIP, CLIP, out=encoded)
+        return encoded if self.ends is None else limit(encoded, *self.ends, self.reach)
 
     def decode(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Original numbers of encoded values.  # (rows,)"""
         shrink = self._shrink
         if self.knots:
             return _interpolate(encoded, np.asarray(self.heights), np.asarray(self.knots) * shrink) / shrink
+        if self.ends is not None:
+            encoded = _unlimit(np.asarray(encoded, dtype=np.float64), *self.ends, self.reach)
         with np.errstate(over="ignore"):
             values = (self.center * shrink + encoded * (self.scale * shrink)) / shrink
         return np.clip(values, -LARGEST, LARGEST)
+
+
+def limit(encoded: NDArray[np.float64], bottom: Any, top: Any, reach: Any) -> NDArray[np.float64]:
+    """Encoded values, limited beyond the ends; ends and reach are numbers, or arrays of one a column."""
+    with np.errstate(invalid="ignore"):
+        outside = (encoded < bottom) | (encoded > top)
+    if not outside.any():
+        return encoded
+    inside = np.clip(encoded, bottom, top)
+    beyond = np.abs(encoded - inside)
+    with np.errstate(over="ignore"):  # by a reach of almost nothing
+        limited = inside + np.sign(encoded - inside) * (beyond / (1 + beyond / reach))
+    return np.asarray(np.where(outside, limited, encoded), dtype=np.float64)
+
+
+def _unlimit(encoded: NDArray[np.float64], bottom: float, top: float, reach: float) -> NDArray[np.float64]:
+    """The inverse of `limit`; what it never reaches is as far out as encoded values go."""
+    inside = np.clip(encoded, bottom, top)
+    beyond = np.abs(encoded - inside)
+    with np.errstate(divide="ignore"):
+        unlimited = np.where(beyond < reach, beyond / np.maximum(1 - beyond / reach, 0.0), CLIP)
+    return np.asarray(np.clip(inside + np.sign(encoded - inside) * unlimited, -CLIP, CLIP))
+
+
+def has_far_codes(present: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> bool:
+    """Whether a few numbers lie so far from all others that they look like codes, such as 999999 for "unknown".
+
+    A scale that covers both would squeeze all others into one point.
+
+    >>> has_far_codes(np.array([0.0, 1.0, 666.0]), np.array([300.0, 100.0, 4.0]))
+    True
+    """
+    values, index = np.unique(present, return_inverse=True)
+    counts = np.bincount(index, weights=weights)  # (different values,)
+    shares = np.cumsum(counts) / counts.sum()
+    gaps = np.diff(values * SHRINK)
+    widths_below, widths_above = values[:-1] * SHRINK - values[0] * SHRINK, values[-1] * SHRINK - values[1:] * SHRINK
+    above = (shares[:-1] >= 1 - CODE_SHARE) & (widths_below > 0) & (gaps > CODE_DISTANCE * widths_below)
+    below = (shares[:-1] <= CODE_SHARE) & (widths_above > 0) & (gaps > CODE_DISTANCE * widths_above)
+    return bool((above | below).any())
 
 
 def _interpolate(

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.table import units
-from tartree.table.columns import Boolean, Category, Column, Constant, Level, Numeric
+from tartree.table.columns import Boolean, Category, Column, Constant, Fitting, Level, Numeric
 from tartree.table.scaling import CLIP, KNOT_GAP, LARGEST, SHRINK, SMALLEST, Scaling
 
-FORMAT = 1
+FORMAT = 2  # 1 had no `extrapolation`: numbers beyond the range seen had no limit
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -55,7 +55,7 @@ def write_column(column: Column, index: int, arrays: Arrays) -> dict[str, Any]:
     }
 
 
-def read_column(state: Any, index: int, arrays: Mapping[str, Any]) -> Column:
+def read_column(state: Any, index: int, arrays: Mapping[str, Any], fitting: Fitting) -> Column:
     """One column from what `write_column` made, or ValueError."""
     kind = state.get("kind") if isinstance(state, Mapping) else None
     if kind == "constant":
@@ -69,7 +69,7 @@ def read_column(state: Any, index: int, arrays: Mapping[str, Any]) -> Column:
         return _read_category(fields)
     if kind == "numeric":
         names = {"kind", "unit", "center", "scale", "knots", "fill", "low", "high", "whole", "gaps"}
-        return _read_numeric(Fields(state, names), index, arrays)
+        return _read_numeric(Fields(state, names), index, arrays, fitting)
     return refuse("a kind in every column", state)
 
 
@@ -85,7 +85,7 @@ def _read_category(fields: "Fields") -> Category:
     return Category(levels, fields.flag("other"), fields.flag("gaps"))
 
 
-def _read_numeric(fields: "Fields", index: int, arrays: Mapping[str, Any]) -> Numeric:
+def _read_numeric(fields: "Fields", index: int, arrays: Mapping[str, Any], fitting: Fitting) -> Numeric:
     state = fields.state
     if state["unit"] not in units.UNITS:
         refuse(f"a unit of {', '.join(units.UNITS)}", state["unit"])
@@ -101,7 +101,7 @@ def _read_numeric(fields: "Fields", index: int, arrays: Mapping[str, Any]) -> Nu
         refuse("a positive scale that is not lost beside the center", (center, scale))
     numeric = Numeric(
         state["unit"],
-        Scaling(center, scale, knots, heights),
+        Scaling(center, scale, knots, heights).limited(low, high, fitting.limit_of(state["unit"])),
         fill,
         low,
         high,

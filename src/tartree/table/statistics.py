@@ -32,7 +32,7 @@ from tartree.table.columns import (
 from tartree.table.moments import Moments
 from tartree.table.places import among
 from tartree.table.reading import RawColumn, read_table, string_names
-from tartree.table.scaling import Scaling, through_quantiles
+from tartree.table.scaling import Scaling, has_far_codes, through_quantiles
 from tartree.table.sketch import QuantileSketch
 
 #: The most levels of a column that are counted exactly. In a column with more, which is rather an identifier, a count
@@ -241,10 +241,17 @@ class Numbers:
         return self.middle(), Scaling(self.moments.center, self.moments.scale)
 
     def through_quantiles(self, n_quantiles: int, standard: Scaling) -> Scaling:
+        values, weights = self._items()
+        return through_quantiles(values, n_quantiles, standard, weights)
+
+    def has_far_codes(self) -> bool:
+        return has_far_codes(*self._items())
+
+    def _items(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         values, weights = self.sketch.items()
         values = values.copy()
         values[0], values[-1] = self.low, self.high  # which a sketch may have passed over
-        return through_quantiles(values, n_quantiles, standard, weights)
+        return values, weights
 
 
 @dataclass

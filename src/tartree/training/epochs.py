@@ -61,14 +61,26 @@ def make_epochs(
 
 
 def _noise(recipe: Recipe, rows: Rows) -> float | Tensor:
-    """How much noise there is; with tables side by side, of each, (tables, 1, 1): none knows of the rows of others."""
+    """Standard deviation of the noise: one for all, or of each feature, (features,), where some are indicators.
+
+    With tables side by side it is (tables, 1, features): none knows of the rows of others.
+    """
     if not recipe.jitter:
         return 0.0
     if isinstance(rows, OwnRows):
-        levels = [recipe.noise(x.shape[1], len(x), participation(x)) for x in tables_of(rows)]
-        return torch.tensor(levels, device=rows.x.device).view(-1, 1, 1)
+        return torch.stack([_table_noise(recipe, x, len(x)) * _is_number(x) for x in tables_of(rows)]).unsqueeze(1)
     (x,) = tables_of(rows)
-    return recipe.noise(x.shape[1], len(rows), participation(x))
+    level, numbers = _table_noise(recipe, x, len(rows)), _is_number(x)
+    return level if bool(numbers.all()) else level * numbers
+
+
+def _table_noise(recipe: Recipe, x: Tensor, n_rows: int) -> float:
+    return recipe.noise(x.shape[1], n_rows, participation(x))
+
+
+def _is_number(x: Tensor) -> Tensor:
+    """1 for features that get noise, 0 for indicators, (features,): noise would turn a level into another one."""
+    return (~((x == 0) | (x == 1)).all(0)).to(x.dtype)
 
 
 class EagerEpochs:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from tartree.nn import Classes, Tree
+from tartree.nn import Classes, Gaussian, Tree
 from tartree.training.recipe import Recipe
 from tartree.training.rows import Batch, Rows
 from tartree.training.step import enough_threads, loss_of
@@ -37,6 +38,8 @@ def solve(tree: Tree, rows: Rows, recipe: Recipe, callbacks: Sequence[Callback] 
 
     from tartree.training.history import Epoch, History
 
+    if isinstance(tree.output, Gaussian):  # whose cost is no function that its gradient belongs to; its likelihood is
+        recipe = replace(recipe, loss="mixture")
     parameters = [p for p in tree.parameters() if p.requires_grad]
     dtype = parameters[0].dtype
     was_training = tree.training

@@ -153,6 +153,8 @@ def train(
             UserWarning,
             stacklevel=2,
         )
+    if best is None and not history.interrupted:
+        _warn_if_diverged(history, recipe)
     if best is not None:
         best.restore(tree)
         history.best_epoch = best.epoch.cpu().numpy()
@@ -171,6 +173,20 @@ def _check_losses(epoch: Epoch, recipe: Recipe) -> None:
                 f"the {name} must stay finite, however: it is {loss} in epoch {epoch.number}; "
                 f"lower learning_rate, now {recipe.learning_rate}"
             )
+
+
+def _warn_if_diverged(history: History, recipe: Recipe) -> None:
+    """Warn where the loss of a member ended above that of its first epoch: with early stopping, the best is kept."""
+    first, last = history.epochs[0].loss, history.epochs[-1].loss  # (members,) each
+    rose = last > first + 0.1 * np.abs(first)
+    if rose.any():
+        member = int(rose.argmax())
+        warnings.warn(
+            f"training diverged: the loss rose from {first[member]:.3g} in the first epoch to {last[member]:.3g} in "
+            f"the last; lower learning_rate, now {recipe.learning_rate}",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 @contextmanager

@@ -26,8 +26,9 @@ class Recipe:
         Weight decay of the decision function and of the leaf function, shared out over the steps of an epoch: more
         rows make more steps, and pull weights no harder towards zero.
     jitter : float
-        Standard deviation of noise added to each encoded input in training, anew in every step; encoded inputs have a
-        standard deviation of 1. It acts as a penalty on steep decisions and leaves. `noise` says how much less there is
+        Standard deviation of noise added to each encoded number in training, anew in every step; encoded numbers have
+        a standard deviation of 1, and indicators get no noise. It acts as a penalty on steep decisions and leaves.
+        `noise` says how much less there is
         with few features, or with features that say the same, whose small differences noise would drown; and with many
         rows, which need no such help.
     loss : {"expected", "mixture"}

@@ -27,7 +27,7 @@ class Step:
     ----------
     tree : Tree
     recipe : Recipe
-    noise : float or Tensor of shape (tables, 1, 1)
+    noise : float, or Tensor of shape (features,) or (tables, 1, features)
         Standard deviation of the jitter.
     n_batches : int
         Steps of an epoch, over which the weight decay is shared out.

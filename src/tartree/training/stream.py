@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.training.lanes import Lane, Lanes, Piece, joined
@@ -58,6 +59,8 @@ class StreamRows:
         Where batches go.
     served : sequence of int, optional
         The lanes of this worker; by default all.
+    is_number : array of bool of shape (features,), optional
+        Which features get noise; by default all.
 
     Attributes
     ----------
@@ -78,7 +81,9 @@ class StreamRows:
         seed: int,
         device: torch.device,
         served: Sequence[int] | None = None,
+        is_number: NDArray[np.bool_] | None = None,
     ) -> None:
+        self.is_number = is_number
         self.blocks, self.lanes, self.shares = blocks, lanes, shares
         self.seed, self.device = seed, device
         self.served = tuple(range(len(lanes.blocks)) if served is None else served)
@@ -128,7 +133,7 @@ class StreamRows:
             taken: list[Piece] = []
             for lane, rows, rng in lanes:
                 own = rows.take(self.lanes.share(lane, step, n_steps))
-                taken += [_jittered(piece, noise, rng) for piece in own] if noise else own
+                taken += [self._jittered(piece, noise, rng) for piece in own] if noise else own
             yield joined(taken) if taken else nothing
         if collect:
             for _, rows, _ in lanes:
@@ -136,6 +141,12 @@ class StreamRows:
             self.held_out.fill(held_out.rows())
             self.sample = sample.rows()
             self.collected = True
+
+    def _jittered(self, piece: Piece, noise: float, rng: np.random.Generator) -> Piece:
+        x = rng.standard_normal(piece.x.shape, dtype=np.float32)
+        x *= noise if self.is_number is None else np.float32(noise) * self.is_number
+        x += piece.x
+        return replace(piece, x=x)
 
     def _buffer_rows(self, nothing: Piece) -> int:
         """Rows of a lane's buffer: it depends on the table and on all lanes, not on those of this worker."""
@@ -183,13 +194,6 @@ class HeldOut:
     def take(self, index: Tensor | None) -> Batch:
         assert self._rows is not None
         return self._rows.take(index)
-
-
-def _jittered(piece: Piece, noise: float, rng: np.random.Generator) -> Piece:
-    x = rng.standard_normal(piece.x.shape, dtype=np.float32)
-    x *= noise
-    x += piece.x
-    return replace(piece, x=x)
 
 
 def _as_batch(piece: Piece, device: torch.device) -> Batch:
