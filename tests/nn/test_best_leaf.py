@@ -4,14 +4,13 @@ import pickle
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from tartree import Structure, losses
 from tartree.nn import Classes, Gaussian, Leaves, Tree, Values, best_leaf, combine, search
 
 from ..conftest import IRREGULAR
+from ..optional import given, st
 from ..test_structure import structures
 
 TREES = [Structure(1), Structure(5), Structure(3, 3), Structure(2, 4), Structure(2, 5), IRREGULAR["pruned binary"]]

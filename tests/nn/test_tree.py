@@ -1,7 +1,5 @@
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
@@ -9,6 +7,7 @@ from tartree import Structure, losses
 from tartree.nn import ACTIVATIONS, Branching, Classes, Gaussian, Tree, Values, combine
 
 from ..conftest import IRREGULAR
+from ..optional import given, st
 from ..test_structure import structures
 
 STRUCTURES = [Structure(0), Structure(3), Structure(2, 3, 2), IRREGULAR["mixed fans"]]

@@ -44,6 +44,7 @@ class Compiler:
 
 
 def main():
+    assert fused.has_triton()  # which every caller asks first
     for module, names in (
         (kernels, ["binary", "layered", "finish", "pick"]),
         (step_kernels, ["gather", "advance", "adam"]),

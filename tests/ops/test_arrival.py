@@ -4,14 +4,13 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from tartree import Structure, ops
 from tartree.ops import native
 
 from ..conftest import IRREGULAR
+from ..optional import given, st
 from ..test_structure import structures
 
 SHAPES = [(window, stride) for window in range(2, 6) for stride in range(1, window + 1)]

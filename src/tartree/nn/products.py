@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from tartree.nn.units import activate
+from tartree.ops.tables import kept_on_device
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -135,15 +136,22 @@ class GroupedMLP(nn.Module):
             own: Tensor = weight.unflatten(1, (len(self.sizes), -1))
             return torch.matmul(own, units).flatten(1, 2)
         # Ragged outputs: groups with equally many at once, then back into order.
-        sizes = torch.tensor(self.sizes, device=weight.device)
-        firsts = sizes.cumsum(0) - sizes
-        parts, places = [], []
-        for size in sorted(set(self.sizes)):
-            groups = (sizes == size).nonzero().squeeze(1)
-            outputs = firsts[groups, None] + torch.arange(size, device=weight.device)
-            parts.append(torch.matmul(weight[:, outputs], units[:, groups]).flatten(1, 2))
-            places.append(outputs.flatten())
-        return torch.cat(parts, dim=1)[:, torch.cat(places).argsort()]
+        equal_groups, order = _groups_by_size(tuple(self.sizes), weight.device)
+        parts = [torch.matmul(weight[:, outputs], units[:, groups]).flatten(1, 2) for groups, outputs in equal_groups]
+        return torch.cat(parts, dim=1)[:, order]
+
+
+@kept_on_device
+def _groups_by_size(sizes: tuple[int, ...], device: torch.device) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
+    """For each size, its groups and their outputs, (groups, size); and the place of each output when all are joined."""
+    counts = torch.tensor(sizes)
+    firsts = counts.cumsum(0) - counts
+    equal_groups = []
+    for size in sorted(set(sizes)):
+        groups = (counts == size).nonzero().squeeze(1)
+        equal_groups.append((groups, firsts[groups, None] + torch.arange(size)))
+    order = torch.cat([outputs.flatten() for _, outputs in equal_groups]).argsort()
+    return [(groups.to(device), outputs.to(device)) for groups, outputs in equal_groups], order.to(device)
 
 
 def draw_uniform_(parameter: Tensor, bound: float, generators: Sequence[torch.Generator] | None) -> None:

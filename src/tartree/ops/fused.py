@@ -7,10 +7,14 @@ Nothing here is imported unless `suits` said so; `kernels` has the kernels thems
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib.util
 import logging
 import math
+import os
+import shutil
+import tempfile
 from typing import Any, NamedTuple
 
 import torch
@@ -41,7 +45,22 @@ class CostGradient(NamedTuple):
 def has_triton() -> bool:
     found = importlib.util.find_spec("triton") is not None
     LOG.debug("triton was %s", "found" if found else "not found: the native backend computes everything")
+    if found:
+        _ensure_writable_cache()
     return found
+
+
+def _ensure_writable_cache() -> None:
+    """Give Triton a temporary cache folder if its own, in the home folder, is read-only: launches would raise."""
+    home = os.environ.get("TRITON_HOME", os.path.expanduser("~"))
+    folder = os.environ.get("TRITON_CACHE_DIR", os.path.join(home, ".triton", "cache"))
+    try:
+        os.makedirs(folder, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        folder = os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        LOG.info("Triton's cache cannot be written (%s): kernels are compiled for this process only", error)
 
 
 def suits(x: Tensor, structure: Structure, n_classes: int = 1) -> bool:

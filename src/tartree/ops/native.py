@@ -7,7 +7,6 @@ nodes are strided rows of the next one, and every step runs over contiguous memo
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.ops.scratch import Lease, borrow, is_worth_keeping
+from tartree.ops.tables import kept_on_device
 from tartree.structure import Structure
 
 Activation = Callable[[Tensor, int], Tensor]  # (logits, axis) -> distributions along the axis
@@ -63,10 +63,10 @@ def _nodes_last(rows: Tensor, like: Tensor) -> Tensor:
 def _branch(rows: Tensor, structure: Structure, activation: Activation) -> Tensor:
     """Branching probabilities (..., branches, batch) from logits (..., logits, batch)."""
     parts = []
-    for fan in structure.fans:
-        own = rows
-        if len(structure.fans) > 1:
-            own = rows.index_select(-2, *_on(rows.device, fan.logits.ravel()))
+    mixed = len(structure.fans) > 1
+    logits_of_fans, order = _fans_on(structure, rows.device) if mixed else ([], None)
+    for i, fan in enumerate(structure.fans):
+        own = rows.index_select(-2, logits_of_fans[i]) if mixed else rows
         if fan.n_children == 2:
             own = torch.stack([own / 2, own / -2], dim=-2)  # the one logit is the difference of two
         else:
@@ -74,11 +74,15 @@ def _branch(rows: Tensor, structure: Structure, activation: Activation) -> Tenso
         parts.append(activation(own, -2).flatten(-3, -2))
     if not parts:
         return rows
-    if len(parts) == 1:
-        return parts[0]
-    order = torch.empty(structure.n_branches, dtype=torch.long)
-    order[torch.cat([torch.from_numpy(fan.branches.ravel()) for fan in structure.fans])] = torch.arange(len(order))
-    return torch.cat(parts, dim=-2).index_select(-2, order.to(rows.device))
+    return parts[0] if order is None else torch.cat(parts, dim=-2).index_select(-2, order)
+
+
+@kept_on_device
+def _fans_on(structure: Structure, device: torch.device) -> tuple[list[Tensor], Tensor]:
+    """The logits of each fan, and where each branch stands when the branches of all fans are joined."""
+    branches = np.concatenate([fan.branches.ravel() for fan in structure.fans])
+    *logits, order = _on(device, *(fan.logits.ravel() for fan in structure.fans), np.argsort(branches))
+    return logits, order
 
 
 class Expected(NamedTuple):
@@ -245,9 +249,9 @@ class _IrregularSpread(torch.autograd.Function):
         return gradient, None, None
 
 
-@functools.lru_cache(maxsize=64)
+@kept_on_device
 def _routes_on(structure: Structure, device: torch.device) -> tuple[list[list[Tensor]], list[Tensor]]:
-    """Steps and slots of an irregular structure, copied to a device once."""
+    """Steps and slots of an irregular structure."""
     routes = structure.routes
     return [_on(device, *step) for step in routes.steps], _on(device, *routes.slots)
 
