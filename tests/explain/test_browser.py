@@ -1,8 +1,6 @@
 """The page in a real browser: it computes what Python computes, and does what a reader asks of it."""
 
-import os
 import re
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -10,32 +8,13 @@ import pytest
 
 from tartree import TartClassifier, TartRegressor, explain
 from tartree.explain.page import Validation, reporting, write_report
+from tartree.explain.rounding import at_most
 
 pytestmark = pytest.mark.browser
 
 EVIL = "<script>alert(1)</script>"
 EVIL_CLASS = "</script><img src=x onerror=alert(2)>"
 ODD = "a \"quoted\" & 'odd' \u2028 name 🫀"
-
-
-def require(found, reason):
-    """Skip the test with a reason, or fail it where a browser is required."""
-    if not found:
-        (pytest.fail if os.environ.get("TARTREE_REQUIRE_BROWSER") else pytest.skip)(reason)
-
-
-@pytest.fixture(scope="session")
-def browser():
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        require(False, "the package playwright is not installed: pip install 'tartree[dev]'")
-    path = os.environ.get("TARTREE_BROWSER") or shutil.which("chromium") or shutil.which("chromium-browser")
-    require(path, "no Chromium is installed (Debian: apt-get install chromium), or set TARTREE_BROWSER to its path")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 def measurements(n_rows=160, seed=0):
@@ -106,32 +85,6 @@ def report(tmp_path_factory):
         return done[name]
 
     return make
-
-
-@pytest.fixture
-def visit(browser):
-    """A function that opens a file; the test fails if the page has an error, a dialog, or asks for anything else."""
-    contexts, problems = [], []
-
-    def go(path, width=1280, height=900, **options):
-        context = browser.new_context(viewport={"width": width, "height": height}, **options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(10_000)
-        page.on("pageerror", lambda error: problems.append(f"error: {error}"))
-        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
-        page.on("dialog", lambda dialog: (problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on("request", lambda request: asked.append(request.url))
-        asked = []
-        page.goto(path.as_uri())
-        page.wait_for_selector("[role=treeitem]")
-        assert [url for url in asked if not url.startswith("data:")] == [path.as_uri()]
-        return page
-
-    yield go
-    for context in contexts:
-        context.close()
-    assert not problems
 
 
 def computed(page, place, model=0):
@@ -312,10 +265,10 @@ def test_simplify(visit, tmp_path, monkeypatch):
         assert slider.get_attribute("aria-valuetext") == ("1 leaf of 4" if n_leaves == 1 else f"{n_leaves} leaves of 4")
         said = page.locator("#certificate").inner_text()
         assert f"{n_leaves} of 4" in said
-        assert f"{smaller.certificate_.measured:.4f}" in said
-        assert f"up to {smaller.certificate_.sampled:.4f}" in said
+        assert at_most(smaller.certificate_.measured, 4) in said
+        assert f"up to {at_most(smaller.certificate_.sampled, 4)}" in said
         bound = smaller.certificate_.bound
-        assert ("no bound below 1" if bound >= 1 else f"≤ {bound:.4f}") in said
+        assert ("no bound below 1" if bound >= 1 else f"≤ {at_most(bound, 4)}") in said
         assert page.locator("[role=treeitem].leaf").count() == n_leaves
         found = np.array([computed(page, row, place) for row in range(100)])
         np.testing.assert_allclose(found, smaller.predict_proba(rows), atol=1e-5)
@@ -481,6 +434,74 @@ def test_printing(report, visit):
     assert not page.locator("#toolbar").is_visible()
     assert page.locator("#canvas svg").is_visible()
     assert brightness(page.evaluate("getComputedStyle(document.body).color")) < 100
+
+
+# Of A4 in pixels, within margins of 12 mm.
+SHEET = (703, 1031)
+# Right and bottom ends of what is printed and does not scroll, in pixels of the page.
+ENDS = """() => [...document.querySelectorAll("main *, header *")]
+  .filter((item) => item.checkVisibility({ visibilityProperty: true }) && !item.closest(".unseen, title"))
+  .map((item) => ({ name: `${item.tagName} ${item.getAttribute("class")}`, box: item.getBoundingClientRect() }))
+  .filter(({ box }) => box.width)
+  .map(({ name, box }) => ({ name, left: box.left, right: box.right, height: box.height }))"""
+
+
+def credits():
+    """A table with long names and levels, as on loans."""
+    table, y = measurements()
+    levels = ["purchase of a used car, financed by the dealer", "radio, television and other domestic appliances"]
+    table["purpose of the loan as stated in the application"] = np.random.default_rng(0).choice(levels, len(table))
+    return table.rename(columns={"age": "balance of the existing checking account"}), np.where(
+        y == "ill", "bad: was not paid back in time", "good"
+    )
+
+
+@pytest.mark.parametrize(
+    ("estimator", "data", "width"),
+    [
+        (TartClassifier(depth=2), credits, 1280),
+        (TartClassifier(depth=4), credits, 1280),
+        (TartClassifier(depth=6), credits, 1280),
+        (TartClassifier(depth=6), credits, 1920),
+        (TartClassifier(depth=4, window=3, stride=2), measurements, 1280),
+        (TartRegressor(depth=3), patients, 1280),
+    ],
+    ids=["depth 2", "depth 4", "depth 6", "depth 6, wide", "shared children", "regression"],
+)
+def test_nothing_is_cut_off_on_paper(visit, tmp_path, estimator, data, width):
+    """A sheet is laid out without a script: what was drawn for the screen must fit it as it is."""
+    model, table, y = fitted(estimator, data())
+    write_report(model, table, y, tmp_path / "page.html", sizes=())
+    page = visit(tmp_path / "page.html", width=width, without_resizing=True)
+    page.click("[aria-label='Next row']")
+    page.click("#zoom-in")  # what is out of sight on the screen is on paper, too
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": SHEET[0], "height": SHEET[1]})
+    found = page.evaluate(ENDS)
+    assert len(found) > 100
+    outside = [own for own in found if own["left"] < -0.5 or own["right"] > SHEET[0] + 0.5]
+    assert not outside
+    leaves = page.locator("[role=treeitem] .card-box").evaluate_all(
+        "all => all.map((item) => item.getBoundingClientRect()).map((own) => [own.x, own.right, own.y, own.bottom])"
+    )
+    canvas = page.locator("#canvas svg").bounding_box()
+    assert len(leaves) == page.locator("[role=treeitem]").count() >= 7
+    for left, right, top, bottom in leaves:
+        assert canvas["x"] - 1 <= left < right <= canvas["x"] + canvas["width"] + 1
+        assert canvas["y"] - 1 <= top < bottom <= canvas["y"] + canvas["height"] + 1
+    assert canvas["height"] < SHEET[1] - 80
+    assert max(right for _, right, _, _ in leaves) - min(left for left, *_ in leaves) > 0.5 * SHEET[0]
+    assert page.locator(".card-title").first.is_visible()
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert re.match(rf"0 0 {page.locator('#canvas').evaluate('own => own.clientWidth')} ", viewbox(page))
+    assert page.pdf(format="A4").startswith(b"%PDF")
+
+
+def viewbox(page):
+    return page.locator("#canvas svg").get_attribute("viewBox")
 
 
 def test_data_is_text(visit, tmp_path):

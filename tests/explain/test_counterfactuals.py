@@ -2,12 +2,14 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import torch
 
 from tartree import TartClassifier, explain
 from tests.explain.models import fit, patients
+from tests.optional import optional
+
+pl = optional("polars")
 
 
 @pytest.fixture(scope="module")

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tartree import Structure
 from tartree.explain.layout import crossings, outline, place
+
+from ..optional import given, settings, st
 
 GAP = 0.25
 

@@ -1,6 +1,7 @@
 """Text, importances and leaves of a whole model."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose
 
@@ -126,3 +127,13 @@ def test_special_columns():
     model = TartClassifier(depth=1, leaf_layers=0, epochs=100, random_state=0).fit(X, X[:, 1] > 0)
     texts = [leaf.special[0] for leaf in explain.describe_leaves(model, X)]
     assert {text.split(":")[0] for text in texts} == {"x1 is higher", "x1 is lower"}
+
+
+def test_text_of_arrow_is_explained():
+    """Arrow's text comes as different values and codes."""
+    frame, labels, _ = patients()
+    arrow = pa.Table.from_pandas(frame[["age", "sex"]])
+    model = TartClassifier(depth=1, epochs=1, random_state=0).fit(arrow, labels)
+    found = model.explain(arrow)
+    np.testing.assert_array_equal(found.gaps, frame[["age", "sex"]].isna())
+    np.testing.assert_array_equal(found.contributions, model.explain(frame[["age", "sex"]]).contributions)

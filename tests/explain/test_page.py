@@ -20,6 +20,8 @@ from tartree.explain.page.models import pack, plain_model
 from tartree.explain.page.reporting import make_record
 from tartree.explain.page.rows import choose_rows, plain_columns
 
+from ..tolerances import on_cpu
+
 FOLDER = Path(bundling.__file__).parent
 
 
@@ -127,7 +129,8 @@ def test_record_of_a_classifier(classifier):
     assert len(record["rows"]["numbers"]) == len(record["rows"]["truth"]) == 25
     places = record["rows"]["numbers"]
     assert record["rows"]["columns"][0] == table["a"].iloc[places].tolist()
-    assert [record["outputs"][k] for k in record["rows"]["predicted"]] == model.predict(table.iloc[places]).tolist()
+    predicted = on_cpu(model).predict(table.iloc[places]).tolist()
+    assert [record["outputs"][k] for k in record["rows"]["predicted"]] == predicted
     full = record["models"][0]
     assert full["layers"] == [[[0, 1]], [[0, 1], [2, 3]]]
     assert sum(node["arrival"] for node in full["members"][0]["nodes"][3:]) == pytest.approx(1, abs=1e-4)
@@ -158,8 +161,8 @@ def test_several_targets(tmp_path):
     record = make_record(model, table, target, sizes=())
     assert len(record["quality"]) == 2
     found = np.array(record["rows"]["predicted"])
-    np.testing.assert_allclose(found, model.predict(table), rtol=1e-6)
-    r2 = r2_score(target, model.predict(table), multioutput="raw_values")
+    np.testing.assert_allclose(found, on_cpu(model).predict(table), rtol=1e-6)
+    r2 = r2_score(target, on_cpu(model).predict(table), multioutput="raw_values")
     np.testing.assert_allclose([own["r2"] for own in record["quality"]], r2, atol=1e-6)
 
 
@@ -219,7 +222,7 @@ def test_smaller_models_of_a_regression():
     record = make_record(model, table, target, sizes=[1])
     (one,) = explain.simplification_path(model, table, [1])
     found = record["models"][1]["certificate"]
-    change = np.abs(one.predict(table) - model.predict(table)).max()
+    change = np.abs(on_cpu(one).predict(table) - on_cpu(model).predict(table)).max()
     assert found["measured"] == pytest.approx(change, rel=1e-5)
     assert found["bound"] == pytest.approx(one.certificate_.bound * model.target_scale_[0])
     assert found["sampled"] == pytest.approx(one.certificate_.sampled * model.target_scale_[0])
@@ -344,7 +347,7 @@ def test_coverage_of_intervals():
     target = np.random.default_rng(1).normal(size=400)
     model = TartRegressor(depth=1, epochs=30, random_state=0).fit(table, target)
     (found,) = make_record(model, table, target, sizes=())["quality"]
-    low, high = model.predict_quantiles(table, [0.05, 0.95]).T
+    low, high = on_cpu(model).predict_quantiles(table, [0.05, 0.95]).T
     (ninety,) = [own for own in found["coverage"] if own["predicted"] == 0.9]
     assert ninety["observed"] == ((low <= target) & (target <= high)).mean()
     assert abs(ninety["observed"] - 0.9) < 0.05

@@ -30,7 +30,7 @@ def test_they_add_up_in_irregular_structures(kind, gone, selection):
     model, X = fit(kind, selection=selection)
     model = prune(model, gone)
     explained = explain.explain_rows(model, X[:12])
-    assert_allclose(explained.base + explained.contributions.sum(axis=1), model.predict_proba(X[:12]), atol=1e-9)
+    assert_allclose(explained.base + explained.contributions.sum(axis=1), predictions(model, X[:12]), atol=1e-9)
 
 
 def test_they_add_up_with_decisions_of_your_own():
@@ -48,7 +48,7 @@ def test_they_add_up_with_decisions_of_your_own():
     X = rng.normal(size=(40, 3))
     model = TartClassifier(depth=2, epochs=1, decision=Rounded, random_state=0).fit(X, X[:, 0] > 0)
     explained = model.explain(X)
-    assert_allclose(explained.base + explained.contributions.sum(axis=1), model.predict_proba(X), atol=1e-9)
+    assert_allclose(explained.base + explained.contributions.sum(axis=1), predictions(model, X), atol=1e-9)
 
 
 @pytest.mark.parametrize("selection", ["multi", "single"])
@@ -69,7 +69,7 @@ def test_a_step_belongs_to_its_column(selection):
     X = rng.normal(size=(40, 3))
     model = TartClassifier(depth=2, epochs=5, decision=Steps, selection=selection, random_state=0).fit(X, X[:, 1] > 0)
     explained = model.explain(X, background=X)
-    assert_allclose(explained.base + explained.contributions.sum(axis=1), model.predict_proba(X), atol=1e-9)
+    assert_allclose(explained.base + explained.contributions.sum(axis=1), predictions(model, X), atol=1e-9)
     assert_allclose(explained.path_part[:, [0, 2]], 0)
     assert np.abs(explained.path_part[:, 1]).max() > 0
     text = explained.tree.members[0].conditions[0].texts[0]
@@ -88,10 +88,10 @@ def test_the_reference_itself_has_no_contributions():
 
 def test_linear_leaves_have_their_terms():
     """Of a linear regression, depth 0, a column's contribution is its weight times its distance from the reference."""
-    model, X = fit("one leaf", "values")
+    model, X = fit("one leaf", "values", extrapolation=None)
     explained = model.explain(X, background=X)
     x = model.encoder_.transform(X).astype(float)
-    weight = model.tree_.leaf.mlp.weights[0][0, 0].detach().double().numpy() * model.target_scale_[0]
+    weight = model.tree_.leaf.mlp.weights[0][0, 0].detach().cpu().double().numpy() * model.target_scale_[0]
     expected = weight * (x - x.mean(axis=0))
     owner = [feature.column for feature in model.encoder_.features_]
     by_column = np.zeros((len(X), 5))

@@ -69,6 +69,8 @@ def predict_from(view, x):
         at_leaves = arrival[:, -view.n_leaves :]
         numbers = outputs_of(member.leaf, x, 0).reshape(len(x), view.n_leaves, view.output.n_numbers)
         values = softmax(numbers) if view.output.kind == "classes" else numbers[..., : view.output.n_targets]
+        if view.output.limits is not None:
+            values = np.clip(values, *np.array(view.output.limits).T)
         if view.selection == "single":
             at_leaves = np.eye(view.n_leaves)[at_leaves.argmax(axis=1)]
         total = total + np.einsum("ru,ruo->ro", at_leaves, values)
@@ -117,7 +119,7 @@ def test_what_rows_say():
     assert root.rows == len(X)
     shares = [np.average(labels == label, weights=weight) for label in view.labels]
     assert_allclose(root.classes, shares)
-    assert_allclose(root.predicted, np.average(model.predict_proba(X), axis=0, weights=weight))
+    assert_allclose(root.predicted, np.average(predictions(model, X), axis=0, weights=weight))
     for layer in range(view.depth + 1):
         own = [node.number for node in view.nodes if node.layer == layer]
         assert_allclose(sum(member.nodes[n].arrival for n in own), 1)
@@ -171,7 +173,8 @@ def test_one_term_is_a_threshold():
     model = TartClassifier(depth=1, epochs=60, random_state=0).fit(X, X[:, 0] > 51)
     first, second = explain.view(model).members[0].conditions[0].texts
     sign, threshold = first.removeprefix("x0 ").split()
-    logit = model.tree_.decision(torch.tensor(model.encoder_.transform([[float(threshold)]]))).detach()
+    at_threshold = torch.tensor(model.encoder_.transform([[float(threshold)]])).double()
+    logit = double_tree(model).decision(at_threshold)
     assert abs(float(logit)) < 1e-2
     assert second == f"x0 {'<=' if sign == '>' else '>='} {threshold}"
 

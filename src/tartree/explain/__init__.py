@@ -3,6 +3,9 @@
 Functions take a fitted `TartClassifier` or `TartRegressor`. README.md in this folder derives what is claimed.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from tartree.explain.certificates import Certificate
 from tartree.explain.counterfactuals import Counterfactual, counterfactual
 from tartree.explain.graphs import export_dot, export_mermaid
@@ -13,6 +16,10 @@ from tartree.explain.rows import Explanation, RowExplanation, explain_rows
 from tartree.explain.simplifying import simplification_path, simplify
 from tartree.explain.text import export_text
 from tartree.explain.view import TreeView, view
+
+if TYPE_CHECKING:
+    from tartree.explain import page as page
+    from tartree.explain import plots as plots
 
 __all__ = [
     "Certificate",
@@ -34,3 +41,10 @@ __all__ = [
     "simplify",
     "view",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Pictures need matplotlib, which is optional: they are imported when they are asked for.
+    if name in ("page", "plots"):
+        return import_module(f"tartree.explain.{name}")
+    raise AttributeError(f"module 'tartree.explain' has no attribute {name!r}")

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tartree.explain import evaluation as ev
-from tartree.nn import ACTIVATIONS, Classes, ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import ACTIVATIONS, Classes, ConstantLeaf, Gaussian, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.products import GroupedMLP
 from tartree.ops import Activation
 from tartree.structure import Structure
@@ -199,7 +199,10 @@ def leaf_interval(tree: Tree, boxes: Boxes) -> Interval:
     mlp = tree.leaf.mlp
     if not isinstance(tree.output, Classes):
         low, high = (part.unflatten(-1, (-1, tree.leaf.n_numbers)) for part in perceptron(boxes, mlp))
-        return Interval(low[..., :outputs], high[..., :outputs])
+        low, high = low[..., :outputs], high[..., :outputs]
+        if isinstance(tree.output, Gaussian):  # limits rise with the mean, so the ends of an interval stay its ends
+            low, high = tree.output.limited(low), tree.output.limited(high)
+        return Interval(low, high)
     if len(mlp.weights) == 1:
         weight, bias = (part.unflatten(1, (-1, outputs)) for part in (mlp.weights[0], mlp.biases[0]))
         return softmax_interval(boxes, weight, bias)

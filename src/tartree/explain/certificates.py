@@ -25,6 +25,7 @@ from tartree.explain.boxes import (
     node_intervals,
 )
 from tartree.explain.functions import linear_parameters
+from tartree.explain.rounding import at_most
 from tartree.explain.shrinking import Node, Origin, logit_map, logits_by_node, shrink_tree
 from tartree.nn import ACTIVATIONS, Classes, ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.products import GroupedMLP
@@ -95,8 +96,8 @@ class Certificate:
         terms = "" if self.terms_before is None else f", {self.terms_before} to {self.terms_after} terms"
         return (
             f"{self.leaves_before} to {self.leaves_after} leaves{terms}; predictions change by at most "
-            f"{self.measured:.4f}{self.unit} on {self.n_rows} rows, and by at most {self.bound:.4f} inside the data's "
-            f"box, where random rows changed by up to {self.sampled:.4f}"
+            f"{at_most(self.measured, 4)}{self.unit} on {self.n_rows} rows, and by at most {at_most(self.bound, 4)} "
+            f"inside the data's box, where random rows changed by up to {at_most(self.sampled, 4)}"
         )
 
 

@@ -8,9 +8,10 @@ as far as the prediction allows. Where nothing is found, interval arithmetic may
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import numbers
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,10 +21,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.explain import evaluation as ev
-from tartree.explain.changing import original_value, with_values
+from tartree.explain.changing import original_value, with_values, written_near
 from tartree.explain.distilling import predict_rows
 from tartree.explain.goals import Goal, decision_lines, is_out_of_reach
+from tartree.explain.rounding import candidates, exact_text
 from tartree.explain.terms import gap_text
+from tartree.table.reading import read_table
 
 FloatArray = NDArray[np.float64]
 
@@ -33,6 +36,10 @@ GRID, PAIR_GRID, PAIRED, CHECKED = 65, 13, 10, 40
 TURNS, PAIR_TURNS, BESIDE = 64, 4, 1e-6
 #: A number that moves by less, in standard deviations, hardly moves.
 HARDLY = 0.01
+#: How far a number may be moved, in standard deviations, to have fewer digits.
+ROUNDING = 1e-3
+#: By how much a goal must be reached, so that it still is where sums are added in another order, as in a browser.
+SURE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -40,10 +47,11 @@ class Change:
     """A column of the row, before and after."""
 
     column: str
-    before: Any  # as the model reads it
-    after: Any
+    before: Any  # as it was given, or what the model reads where it is missing; durations in seconds
+    after: Any  # with as few digits as the change allows: this very value was predicted with
     size: float  # in standard deviations of the given rows; 1 for another level
-    missing: bool = False  # whether there was a gap before
+    missing: bool = False  # whether there was no value before
+    unit: str = "number"
 
 
 @dataclass(frozen=True)
@@ -67,15 +75,26 @@ class Counterfactual:
     def __str__(self) -> str:
         if not self.found:
             return self.reason
-        said = " and ".join(
-            f"{c.column} were {_said(c.after)} instead of {gap_text(_said(c.before), c.missing)}" for c in self.changes
+        changes = " and ".join(
+            f"{c.column} were {_text(c.after, c.unit)} instead of {gap_text(_text(c.before, c.unit), c.missing)}"
+            for c in self.changes
         )
-        return f"{self.after} instead of {self.before}, if {said}"
+        before, after = _prediction_texts(self.before, self.after)
+        return f"{after} instead of {before}, if {changes}"
 
 
-def _said(value: Any) -> str:
-    """A value without the digits of single precision."""
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+def _text(value: Any, unit: str) -> str:
+    """A value such that it is read as this very value."""
+    text = exact_text(float(value)) if isinstance(value, float | np.floating) else str(value)
+    return f"{text} s" if unit == "duration" else text
+
+
+def _prediction_texts(before: Any, after: Any) -> tuple[str, str]:
+    """Classes as they are; predicted numbers with as many digits as it takes to tell them apart."""
+    if not isinstance(before, float) or not isinstance(after, float):
+        return str(before), str(after)
+    texts = ((f"{before:.{digits}g}", f"{after:.{digits}g}") for digits in range(4, 18))
+    return next((pair for pair in texts if pair[0] != pair[1]), (repr(before), repr(after)))
 
 
 @dataclass(frozen=True)
@@ -143,27 +162,21 @@ def counterfactual(
     plain = search.predict(start)[0].numpy()
     for trial in itertools.islice(search.trials(max_columns), CHECKED):
         for attempt in search.attempts(trial):
-            changed = with_values(row, {k: original_value(estimator, k, v) for k, v in attempt.items()})
-            after = _plain(estimator.predict(changed)[0])
-            encoded = ev.encode(estimator, changed)
-            if not search.reached(search.predict(encoded))[0] or not search.inside(encoded[0], trial.columns):
-                continue
-            was = estimator.encoder_.inverse_transform(start.numpy())
-            now = estimator.encoder_.inverse_transform(encoded.numpy())
-            names = list(was)
-            changes = tuple(
-                Change(
-                    names[k],
-                    was[names[k]][0],
-                    now[names[k]][0],
-                    search.size(k, encoded[0, search.slices[k]]),
-                    bool(missing[k]),
+            for values in search.shown(attempt):
+                changed = with_values(row, values)
+                encoded = ev.encode(estimator, changed)
+                predicted = search.predict(encoded)
+                if not search.surely_reached(predicted)[0] or not search.inside(encoded[0], trial.columns):
+                    continue
+                after = _plain(estimator.predict(changed)[0])
+                # In single precision, on a GPU, the estimator itself may not see so small a change yet.
+                if search.goal.classes and after not in estimator.classes_[list(search.goal.classes)].tolist():
+                    continue
+                changes = tuple(
+                    search.change(k, start, value, encoded[0], row, bool(missing[k])) for k, value in values.items()
                 )
-                for k in trial.columns
-            )
-            final = search.predict(encoded)[0].numpy()
-            total = sum(change.size for change in changes)
-            return Counterfactual(True, changes, total, before, after, plain, final, changed, "")
+                total = sum(change.size for change in changes)
+                return Counterfactual(True, changes, total, before, after, plain, predicted[0].numpy(), changed, "")
     reason, proven = search.miss("another class" if target is None else repr(target))
     return Counterfactual(False, (), float("inf"), before, before, plain, None, row, reason, proven)
 
@@ -233,6 +246,49 @@ class _Search:
 
     def reached(self, predicted: Tensor) -> Tensor:
         return self.goal.margin(predicted) > 0
+
+    def surely_reached(self, predicted: Tensor) -> Tensor:
+        """Whether the goal is reached by more than rounding; a value that is exactly the one wanted is reached, too."""
+        return self.goal.margin(predicted) > (SURE if self.goal.classes else 0)
+
+    def shown(self, attempt: dict[int, Tensor]) -> Iterator[dict[int, Any]]:
+        """Values for the columns of an attempt as a table may hold them, those with the fewest digits first."""
+        choices = {column: list(self._shown(column, encoded)) for column, encoded in attempt.items()}
+        for place in range(max(map(len, choices.values()))):
+            yield {column: own[min(place, len(own) - 1)] for column, own in choices.items()}
+
+    def _shown(self, column: int, encoded: Tensor) -> Iterator[Any]:
+        """Values near an encoded one, the shortest first, all of them further from the row than the encoded one."""
+        k = self.value_feature(column)
+        fitted = self.estimator.encoder_.columns_[column]
+        exact = original_value(self.estimator, column, encoded)
+        if k is None or fitted.whole:
+            yield exact
+            return
+        wanted = float(encoded[self.slices[column].index(k)])
+        up = wanted > float(self.start[k])
+        value = float(fitted.scaling.decode(np.array([wanted]))[0])
+        if fitted.unit in ("number", "duration"):
+            for rounded in candidates(value, up=up):
+                moved = abs(float(fitted.scaling.encode(np.array([rounded]))[0]) - wanted)
+                if moved <= ROUNDING * float(self.spread[k]) or rounded == value:
+                    yield datetime.timedelta(seconds=rounded) if fitted.unit == "duration" else rounded
+            return
+        yield from written_near(value, fitted.unit, up=up)
+
+    def change(self, column: int, start: Tensor, value: Any, encoded: Tensor, row: Any, missing: bool) -> Change:
+        """What a column was and is, in the units of its column."""
+        encoder = self.estimator.encoder_
+        name = ev.column_names(self.estimator)[column]
+        fitted = encoder.columns_[column]
+        before = encoder.inverse_transform(start.numpy())[name][0]
+        unit = str(getattr(fitted, "unit", "number"))
+        if self.value_feature(column) is not None and unit in ("number", "duration"):
+            before = fitted.fill if missing else float(read_table(row).read(column).numbers(unit)[0])
+            value = value.total_seconds() if isinstance(value, datetime.timedelta) else value
+            if fitted.whole and float(before).is_integer():
+                before = int(before)
+        return Change(name, before, value, self.size(column, encoded[self.slices[column]]), missing, unit)
 
     def inside(self, encoded: Tensor, columns: Sequence[int]) -> bool:
         """Whether the changed columns are within the data's ranges."""

@@ -66,6 +66,19 @@ def double_tree(estimator: Any) -> Tree:
     return tree.requires_grad_(False)
 
 
+def on_cpu(estimator: Any) -> Any:
+    """The estimator with its tree on the CPU, where its own predictions are in double precision, as explanations are.
+
+    On another device they are in single precision: of a row at a boundary, page and prediction would not agree.
+    """
+    check_fitted(estimator)
+    if all(parameter.device.type == "cpu" for parameter in estimator.tree_.parameters()):
+        return estimator
+    made = copy.copy(estimator)
+    made.tree_, made._sample = copy.deepcopy(estimator.tree_).cpu(), estimator._sample
+    return made
+
+
 def column_names(estimator: Any) -> list[str]:
     """Names of the table's columns, "x0", "x1", ... where it had none."""
     encoder = estimator.encoder_
@@ -84,8 +97,13 @@ def gaps(X: Any) -> NDArray[np.bool_]:
     table = read_table(X)
     found = np.zeros((table.n_rows, table.n_columns), dtype=np.bool_)
     for k in range(table.n_columns if table.n_rows else 0):
-        values = table.read(k).values
-        found[:, k] = [value is None for value in values] if isinstance(values, list) else np.isnan(values)
+        column = table.read(k)
+        if column.codes is not None:
+            found[:, k] = column.codes < 0
+        elif isinstance(column.values, list):
+            found[:, k] = [value is None for value in column.values]
+        else:
+            found[:, k] = np.isnan(column.values)
     return found
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from tartree.explain.evaluation import check_count
 from tartree.explain.layout import Outline, Spot, outline
+from tartree.explain.models import leaf_texts
+from tartree.explain.rounding import percent
 from tartree.explain.terms import number as said
 from tartree.explain.view import TreeView, view
 from tartree.structure import Structure
@@ -30,7 +32,7 @@ def export_dot(source: Any, X: Any = None, y: Any = None, *, member: int = 0, ma
         With an estimator only.
     member : int, default=0
     max_terms : int, default=3
-        Terms of a condition that are written out.
+        The most terms of a condition that are written out; a `TreeView` has at most as many as it was made with.
 
     Examples
     --------
@@ -42,7 +44,7 @@ def export_dot(source: Any, X: Any = None, y: Any = None, *, member: int = 0, ma
     digraph tartree {
     """
     check_count("max_terms", max_terms)
-    tree, drawn = _prepared(source, X, y, member)
+    tree, drawn = _prepared(source, X, y, member, max_terms)
     lines = [
         "digraph tartree {",
         '  graph [rankdir=TB, bgcolor="white"];',
@@ -74,7 +76,7 @@ def export_mermaid(source: Any, X: Any = None, y: Any = None, *, member: int = 0
     flowchart TD
     """
     check_count("max_terms", max_terms)
-    tree, drawn = _prepared(source, X, y, member)
+    tree, drawn = _prepared(source, X, y, member, max_terms)
     lines = ["flowchart TD"]
     for spot in drawn.spots:
         if spot.kind == "joint":
@@ -96,7 +98,7 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
     data = None if trained.nodes is None else trained.nodes[spot.number]
     lines = [f"node {node.number}" if node.leaf is None else f"leaf {node.leaf}"]
     if data is not None:
-        lines[0] += f": {data.arrival:.1%} of rows"
+        lines[0] += f": {percent(data.arrival, 1)} of rows"
     if spot.kind == "decision":
         condition = trained.conditions[spot.number]
         assert condition is not None
@@ -106,10 +108,10 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
             lines += [_score(k, own, max_terms) for k, own in enumerate(condition.functions)] or ["shares evenly"]
         return lines
     if data is None:
-        lines += [_short(text) for text in trained.leaf_models[node.leaf or 0].texts]
+        lines += [_short(text) for text in leaf_texts(trained.leaf_models[node.leaf or 0], max_terms)]
     elif tree.task == "classification":
         best = sorted(range(len(tree.outputs)), key=lambda k: -data.predicted[k])[:3]
-        lines += [f"{_short(tree.outputs[k])}: {data.predicted[k]:.1%}" for k in best]
+        lines += [f"{_short(tree.outputs[k])}: {percent(float(data.predicted[k]), 1)}" for k in best]
     else:
         lines += [f"{_short(name)}: {said(float(v))}" for name, v in zip(tree.outputs, data.predicted, strict=True)]
     return lines
@@ -117,8 +119,10 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
 
 def _terms(function: Any, max_terms: int, lead: str) -> list[str]:
     """A condition over several lines, one term a line."""
-    if len(function.terms) <= 1 or function.method != "linear":
-        return [_short(f"{lead} {function.condition}")]
+    if function.method == "gradient" and function.terms:
+        return [f"{lead} a function, mostly of", *(_short(term.name) for term in function.terms[:max_terms])]
+    if function.n_terms <= 1:
+        return [_short(f"{lead} {function.condition_of(max_terms)}")]
     lines = [lead]
     for k, term in enumerate(function.terms[:max_terms]):
         sign = "-" if term.weight < 0 else "+" if k else ""
@@ -137,8 +141,8 @@ def _score(position: int, function: Any, max_terms: int) -> str:
     return f"score {position}: {'; '.join(terms) or 'constant'}{'; …' * (function.n_terms > len(terms))}"
 
 
-def _prepared(source: Any, X: Any, y: Any, member: int) -> tuple[TreeView, Outline]:
-    tree = source if isinstance(source, TreeView) else view(source, X, y)
+def _prepared(source: Any, X: Any, y: Any, member: int, max_terms: int) -> tuple[TreeView, Outline]:
+    tree = source if isinstance(source, TreeView) else view(source, X, y, max_terms=max_terms)
     if not 0 <= member < len(tree.members):
         raise ValueError(f"member must be from 0 to {len(tree.members) - 1}, however: {member=}")
     return tree, outline(Structure.from_dict(tree.structure))
@@ -155,7 +159,7 @@ def _edges(tree: TreeView, drawn: Outline, member: int) -> list[tuple[int, int, 
         if len(children) == 2:
             side = ("left", "right")[edge.position]
         share = None if flows is None else float(flows[link.edge])
-        text = side if share is None else f"{side} {share:.1%}".strip()
+        text = side if share is None else f"{side} {percent(share, 1)}".strip()
         edges.append((drawn.spots[link.parent].number, drawn.spots[link.child].number, text, share))
     return edges
 

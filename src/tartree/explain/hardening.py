@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tartree.explain import evaluation as ev
 from tartree.explain.boxes import RISING
+from tartree.explain.rounding import at_most, percent
 from tartree.explain.simplifying import estimator_with
 from tartree.nn import MLPDecision, Tree, UniformDecision
 
@@ -52,10 +53,10 @@ class Hardening:
     def __str__(self) -> str:
         within = f" within {AGREE}{self.unit}" if self.unit else ""
         return (
-            f"{self.agreement:.1%} of {len(self.bounds)} rows agree{within}; a row changes by at most "
-            f"{float(self.changes.max(initial=0.0)):.3f}{self.unit}, by {float(self.changes.mean()):.3f} on the mean; "
-            f"proven bounds: at most {float(self.bounds.max(initial=0.0)):.3f}, {float(self.bounds.mean()):.3f} on the "
-            "mean"
+            f"{percent(self.agreement, 1)} of {len(self.bounds)} rows agree{within}; a row changes by at most "
+            f"{at_most(float(self.changes.max(initial=0.0)), 3)}{self.unit}, by {float(self.changes.mean()):.3f} on "
+            f"the mean; proven bounds: at most {at_most(float(self.bounds.max(initial=0.0)), 3)}, "
+            f"{at_most(float(self.bounds.mean()), 3)} on the mean"
         )
 
 

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from tartree.explain import evaluation as ev
+from tartree.explain.rounding import percent
 from tartree.explain.terms import label_of, number
 from tartree.explain.view import TreeView, view
 
@@ -37,7 +38,7 @@ class LeafDescription:
     def __str__(self) -> str:
         where = " and ".join(self.region) or "everywhere"
         special = f"; {'; '.join(self.special)}" if self.special else ""
-        return f"leaf {self.leaf}: {self.prediction}, {self.arrival:.1%} arrive, where {where}{special}"
+        return f"leaf {self.leaf}: {self.prediction}, {percent(self.arrival, 1)} arrive, where {where}{special}"
 
 
 def describe_leaves(
@@ -89,7 +90,7 @@ def describe_leaves(
 def _prediction(tree: TreeView, predicted: FloatArray) -> str:
     if tree.task == "classification":
         best = int(predicted.argmax())
-        return f"{tree.outputs[best]} ({predicted[best]:.0%})"
+        return f"{tree.outputs[best]} ({percent(float(predicted[best]))})"
     pairs = zip(tree.outputs, predicted, strict=True)
     return ", ".join(f"{name} {number(float(value))}" for name, value in pairs)
 
@@ -126,5 +127,6 @@ def _special(estimator: Any, tree: TreeView, mean: FloatArray, most: int) -> tup
             texts.append(f"{feature.name} is {'higher' if apart[k] > 0 else 'lower'}: {said[0]}, {said[1]} overall")
         else:
             word = "more" if apart[k] > 0 else "less"
-            texts.append(f"{label_of(feature)} is {word} frequent: {mean[k]:.0%}, {overall[k]:.0%} overall")
+            here, all_rows = (percent(float(share)) for share in (mean[k], overall[k]))
+            texts.append(f"{label_of(feature)} is {word} frequent: {here}, {all_rows} overall")
     return tuple(texts)

@@ -14,7 +14,7 @@ from torch import Tensor
 from tartree.explain import evaluation as ev
 from tartree.explain.functions import linear_parameters, step_parameters
 from tartree.explain.gradients import mean_gradients
-from tartree.explain.terms import LinearView, constant_view, linear_view, number
+from tartree.explain.terms import TEXT_TERMS, LinearView, constant_view, linear_view, number, threshold_text
 from tartree.explain.view import ConditionView, LeafModelView, NodeView
 from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
 from tartree.table import Feature
@@ -51,8 +51,8 @@ def conditions_of(
         own = linear_view(features, weight, bias, spread, max_terms=max_terms)
         if steps is None or not own.terms or own.terms[0].kind != "value":
             return own
-        left, _, right = own.condition.rpartition(" < ")
-        return replace(own, condition=f"{left} <= {right}")  # a row on the threshold goes to the first child
+        feature = features[own.terms[0].feature]  # a row on the threshold goes to the first child
+        return replace(own, condition=f"{feature.name} <= {threshold_text(feature, bias, up=False)}")
 
     def condition(node: NodeView) -> ConditionView | None:
         if not node.children:
@@ -65,22 +65,27 @@ def conditions_of(
         if found is None and gradients is None:
             return ConditionView("gradient", (), ("a function",) * len(node.children))
         functions = tuple(function(logit) for logit in node.logits)
-        return ConditionView(kind, functions, branch_texts(functions))  # type: ignore[arg-type]
+        return ConditionView(kind, functions, branch_texts(functions, TEXT_TERMS))  # type: ignore[arg-type]
 
     return tuple(condition(node) for node in nodes)
 
 
-def branch_texts(functions: Sequence[LinearView]) -> tuple[str, ...]:
+def condition_texts(condition: ConditionView, max_terms: int) -> tuple[str, ...]:
+    """For each child of a node, when it is the more probable, with at most so many terms."""
+    return branch_texts(condition.functions, max_terms) if condition.functions else condition.texts
+
+
+def branch_texts(functions: Sequence[LinearView], max_terms: int) -> tuple[str, ...]:
     """For each child, when it is the more probable."""
     if len(functions) == 1:
         (own,) = functions
-        return own.condition, negated(own)
-    return tuple(f"score {j} is largest: {own.text}" for j, own in enumerate(functions))
+        return own.condition_of(max_terms), negated(own, max_terms)
+    return tuple(f"score {j} is largest: {own.text_of(max_terms)}" for j, own in enumerate(functions))
 
 
-def negated(function: LinearView) -> str:
+def negated(function: LinearView, max_terms: int = TEXT_TERMS) -> str:
     """When a function is not above 0, in words."""
-    text = function.condition
+    text = function.condition_of(max_terms)
     if function.method == "gradient":
         return f"otherwise ({text})"
     if text in ("always", "never", "even"):
@@ -144,7 +149,7 @@ def leaf_models_of(
             kind,  # type: ignore[arg-type]
             tuple(own),
             names[: len(own)],
-            tuple(_leaf_text(name, function) for name, function in zip(names, own, strict=False))
+            tuple(_leaf_text(name, function, TEXT_TERMS) for name, function in zip(names, own, strict=False))
             if shares is None
             else tuple(f"probability of {name} = {number(p)}" for name, p in zip(outputs, shares[u], strict=True)),
         )
@@ -152,12 +157,19 @@ def leaf_models_of(
     )
 
 
-def _leaf_text(name: str, function: LinearView) -> str:
+def leaf_texts(model: LeafModelView, max_terms: int) -> tuple[str, ...]:
+    """What a leaf predicts, with at most so many terms a function."""
+    if model.kind == "constant":
+        return model.texts
+    return tuple(_leaf_text(name, own, max_terms) for name, own in zip(model.names, model.functions, strict=True))
+
+
+def _leaf_text(name: str, function: LinearView, max_terms: int) -> str:
     if function.method == "gradient":
-        return f"{name}: a function, mostly of {', '.join(term.name for term in function.terms[:3])}"
+        return f"{name}: a function, mostly of {', '.join(term.name for term in function.terms[:max_terms])}"
     if function.method == "constant":
         return f"{name} = {number(function.bias or 0.0)}"
-    return f"{name} = {function.text}"
+    return f"{name} = {function.text_of(max_terms)}"
 
 
 def _contrasts(tree: Tree, n_outputs: int) -> FloatArray:

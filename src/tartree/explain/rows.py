@@ -244,8 +244,8 @@ def explain_rows(
     max_paths : int, default=5
         The most paths of a row and member.
     max_terms : int, default=12
-        The most terms of a step, those with the strongest effect on the row, and of a condition, the strongest in
-        training. What a condition says does not depend on the rows that are explained.
+        The most terms of a step, those with the strongest effect on the row. The text of a condition writes out at most
+        three, the strongest in training: it does not depend on the rows that are explained.
 
     Examples
     --------

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.table import Feature
+from tartree.explain.rounding import ALL_DIGITS, exact_text, rounded
+from tartree.table import Feature, units
 
 DAY, HOUR = 86400.0, 3600.0
+#: Terms that are written out where nothing else is asked for.
+TEXT_TERMS = 3
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,19 @@ class LinearView:
     n_terms: int  # with a weight other than 0
     bias: float | None  # in original units
     encoded_bias: float | None
-    text: str  # "3.1 * age - 0.2 * bmi + 4 smaller terms - 12"
+    text: str  # "3.1 * age - 0.2 * bmi + 4 smaller terms - 12", with at most three terms
     condition: str  # "3.1 * age - 0.2 * bmi + 4 smaller terms > 12"; one term: "age > 51.2"
+
+    def text_of(self, max_terms: int) -> str:
+        """The sum, with at most so many terms written out and the others counted."""
+        shown = self.terms[:max_terms]
+        return _sum_text(shown, self.n_terms - len(shown), self.bias)
+
+    def condition_of(self, max_terms: int) -> str:
+        """When the function is above 0, with at most so many terms written out and the others counted."""
+        if self.n_terms < 2:
+            return self.condition
+        return _condition_text(self.terms[:max_terms], self.n_terms, self.bias)
 
 
 def label_of(feature: Feature, column_name: str | None = None) -> str:
@@ -94,7 +108,6 @@ def linear_view(
     method: Literal["linear", "gradient"] = "linear",
     unit_scale: float = 1.0,
     max_terms: int = 12,
-    text_terms: int = 3,
 ) -> LinearView:
     """A linear function, or a mean gradient, in original units.
 
@@ -110,8 +123,8 @@ def linear_view(
         Replaces ``|weights| * spread``.
     unit_scale : float
         Multiplies what the function gives, such as the scale of a target.
-    max_terms, text_terms : int
-        How many terms are listed, and how many are written out.
+    max_terms : int
+        How many terms are listed.
     """
     strength = np.abs(weights) * spread if strength is None else strength
     order = np.argsort(-strength, kind="stable")
@@ -121,16 +134,15 @@ def linear_view(
         for k in alive[:max_terms]
     )
     total = None if bias is None else bias * unit_scale + _shift(features, weights, unit_scale)
-    shown, rest = terms[:text_terms], len(alive) - min(len(alive), text_terms)
-    return LinearView(
-        method if len(alive) else "constant",
-        terms,
-        len(alive),
-        total,
-        None if bias is None else bias * unit_scale,
-        _sum_text(shown, rest, total),
-        _condition_text(shown, rest, total, features, weights, bias),
-    )
+    encoded_bias = None if bias is None else bias * unit_scale
+    shown = terms[:TEXT_TERMS]
+    if len(alive) == 1 and bias is not None:
+        (only,) = terms
+        condition = _one_term(only, features[only.feature], float(weights[only.feature]), bias)
+    else:
+        condition = _condition_text(shown, len(alive), total)
+    text = _sum_text(shown, len(alive) - len(shown), total)
+    return LinearView(method if len(alive) else "constant", terms, len(alive), total, encoded_bias, text, condition)
 
 
 def constant_view(value: float) -> LinearView:
@@ -192,34 +204,56 @@ def _sum_text(terms: Sequence[Term], rest: int, bias: float | None) -> str:
     return text if bias == 0 else f"{text} {'-' if bias < 0 else '+'} {number(abs(bias))}"
 
 
-def _condition_text(
-    terms: Sequence[Term],
-    rest: int,
-    bias: float | None,
-    features: Sequence[Feature],
-    weights: NDArray[np.float64],
-    encoded_bias: float | None,
-) -> str:
-    """When the function is above 0."""
-    if bias is None or encoded_bias is None:
+def _condition_text(terms: Sequence[Term], n_terms: int, bias: float | None) -> str:
+    """When a function of no or several terms is above 0."""
+    if bias is None:
         return f"a function, mostly of {', '.join(term.name for term in terms)}" if terms else "a function"
     if not terms:
         return "always" if bias > 0 else "never" if bias < 0 else "even"
-    if len(terms) == 1 and not rest:
-        return _one_term(terms[0], features[terms[0].feature], float(weights[terms[0].feature]), encoded_bias)
-    return f"{_products(terms, rest)} > {number(-bias)}"
+    return f"{_products(terms, n_terms - len(terms))} > {number(-bias)}"
 
 
 def _one_term(term: Term, feature: Feature, weight: float, bias: float) -> str:
     if term.kind == "value":
-        threshold: Any = feature.original(-bias / weight)
-        said = threshold if isinstance(threshold, str) else number(float(threshold))
-        if feature.unit == "duration":
-            said = f"{said} s"
-        return f"{feature.name} {'>' if weight > 0 else '<'} {said}"
+        return f"{feature.name} {'>' if weight > 0 else '<'} {threshold_text(feature, -bias / weight, up=weight < 0)}"
     with_it, without = weight + bias > 0, bias > 0
     if with_it and without:
         return "always"
     if not with_it and not without:
         return "never"
     return label_of(feature) if with_it else f"not ({label_of(feature)})"
+
+
+def threshold_text(feature: Feature, encoded: float, *, up: bool) -> str:
+    """A threshold in original units, rounded so that every number with no more decimals is on the side that is claimed.
+
+    With `up`, the claim is that numbers are below the threshold or not; without, that they are above it or not. So
+    51.2345 is shown as 51.23 where "> 51.23" is claimed: 51.23 itself is not above 51.2345, and 51.24 is.
+    """
+    value = float(feature.scaling.decode(np.array([encoded]))[0])
+    if feature.unit in ("date", "datetime", "datetime[UTC]", "time"):
+        step = DAY if feature.unit == "date" else 1.0
+        ticks = value / step
+        whole = np.rint(ticks)
+        if abs(ticks - whole) * step > 1e-4:  # more than what single precision of the weights may lose
+            whole = np.ceil(ticks) if up else np.floor(ticks)
+        return units.write(np.array([whole * step]), feature.unit, fine=False)[0]
+    if not np.isfinite(value):
+        return str(value)
+    digits = max(4, int(np.floor(np.log10(abs(value)))) + 1 if value else 4)  # all of those before the decimal point
+
+    def holds(shown: float) -> bool:
+        read = float(np.float32(feature.scaling.encode(np.array([shown]))[0]))  # as the model reads it
+        return read >= encoded if up else read <= encoded
+
+    shown = next(
+        (
+            found
+            for more in range(digits, ALL_DIGITS + 1)
+            for found in (float(f"{value:.{more}g}"), rounded(value, more, up=up))
+            if holds(found)
+        ),
+        value,
+    )
+    text = exact_text(shown)
+    return f"{text} s" if feature.unit == "duration" else text

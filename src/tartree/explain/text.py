@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from tartree.explain.evaluation import check_count
+from tartree.explain.models import condition_texts, leaf_texts
+from tartree.explain.rounding import percent, probability_text
 from tartree.explain.terms import number
 from tartree.explain.view import MemberView, NodeView, TreeView, view
 
@@ -36,7 +38,8 @@ def export_text(
     show_leaf_terms : bool, default=True
         Whether linear leaves show their strongest terms.
     max_terms : int, default=3
-        How many terms are written.
+        The most terms of a condition or a leaf that are written; the others are counted. A `TreeView` has at most as
+        many as it was made with.
 
     Examples
     --------
@@ -54,16 +57,19 @@ def export_text(
     for m, member in enumerate(tree.members):
         if len(tree.members) > 1:
             lines.append(f"member {m}")
-        _Writer(tree, member, max_depth, show_leaf_terms, lines).write(tree.nodes[0], 0)
+        _Writer(tree, member, max_depth, show_leaf_terms, max_terms, lines).write(tree.nodes[0], 0)
     return "\n".join(lines) + "\n"
 
 
 class _Writer:
-    def __init__(self, tree: TreeView, member: MemberView, max_depth: int, leaf_terms: bool, lines: list[str]) -> None:
+    def __init__(
+        self, tree: TreeView, member: MemberView, max_depth: int, leaf_terms: bool, max_terms: int, lines: list[str]
+    ) -> None:
         self.tree = tree
         self.member = member
         self.max_depth = max_depth
         self.leaf_terms = leaf_terms
+        self.max_terms = max_terms
         self.lines = lines
         self.written: set[int] = set()
 
@@ -86,11 +92,12 @@ class _Writer:
         assert condition is not None
         if shared:
             self.lines.append(f"{indent}|--- node {node.number}")
-        for text, child, edge in zip(condition.texts, node.children, node.edges, strict=True):
+        texts = condition_texts(condition, self.max_terms)
+        for text, child, edge in zip(texts, node.children, node.edges, strict=True):
             share = ""
             if self.member.flows is not None and self.member.nodes is not None:
                 mass = self.member.nodes[node.number].arrival
-                share = f"  ({self.member.flows[edge] / mass if mass > 0 else 0.0:.0%})"
+                share = f"  ({percent(self.member.flows[edge] / mass if mass > 0 else 0.0)})"
             self.lines.append(f"{indent}|--- {text}{share}")
             self.write(self.tree.nodes[child], depth + 1)
 
@@ -100,17 +107,17 @@ class _Writer:
         said = f"leaf {node.leaf}"
         if self.member.nodes is not None:
             data = self.member.nodes[node.number]
-            said += f": {self._prediction(data.predicted)}  ({data.arrival:.1%} arrive)"
+            said += f": {self._prediction(data.predicted)}  ({percent(data.arrival, 1)} arrive)"
         self.lines.append(f"{indent}|--- {said}")
         if model.kind == "constant" and self.member.nodes is not None:
             return
         if self.leaf_terms or model.kind == "constant":
-            self.lines += [f"{indent}|       {text}" for text in model.texts]
+            self.lines += [f"{indent}|       {text}" for text in leaf_texts(model, self.max_terms)]
 
     def _prediction(self, predicted: Any) -> str:
         if self.tree.task == "classification":
             best = int(np.argmax(predicted))
-            return f"class: {self.tree.outputs[best]} ({float(predicted[best]):.2f})"
+            return f"class: {self.tree.outputs[best]} ({probability_text(float(predicted[best]))})"
         return "value: " + ", ".join(number(float(value)) for value in predicted)
 
     def _n_leaves(self, node: NodeView) -> int:

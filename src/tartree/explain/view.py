@@ -46,7 +46,8 @@ class FeatureView:
     """An encoded feature, and how to compute it from its column.
 
     kind "value": the number (a gap takes the column's median, `fill`), then ``(value - center) / scale`` clipped to
-    +-1e6, or with `knots` the piecewise linear map through (knots, heights), constant beyond its ends. Other kinds: 1
+    +-1e6, or with `knots` the piecewise linear map through (knots, heights), constant beyond its ends. With `ends`, an
+    encoded value d beyond one of them becomes d / (1 + d / reach) beyond it. Other kinds: 1
     where the column has the `level`, a rare or unseen level ("other"), or a gap ("missing"), else 0; a boolean's
     feature is 1 where true; a gap in a column without the feature "missing" counts as `fill` (boolean) or "other".
     All encoded values are rounded to float32.
@@ -62,6 +63,8 @@ class FeatureView:
     scale: float
     knots: tuple[float, ...]
     heights: tuple[float, ...]
+    ends: tuple[float, float] | None
+    reach: float
     mean: float  # of the encoded feature on the given rows; 0 without rows
     spread: float  # its standard deviation on the given rows; where they do not vary or are none, that of training
     low: float | None  # its range on the given rows
@@ -161,7 +164,8 @@ class OutputView:
     """What the numbers of a leaf mean.
 
     kind "classes": the softmax of the numbers gives probabilities. "values": numbers are values. "gaussian": the first
-    `n_targets` numbers are means, the others raw spreads, ``softplus(raw) + floor``. Values in units of the target are
+    `n_targets` numbers are means, clipped to `limits` where there are some, the others raw spreads,
+    ``softplus(raw) + floor``. Values in units of the target are
     ``center + scale * value``. The prediction is the mean over members of each member's mean over leaves by arrival
     (selection "multi") or of its leaf of the largest arrival, the first of equal ones ("single").
     """
@@ -172,6 +176,7 @@ class OutputView:
     center: FloatArray  # (outputs,)
     scale: FloatArray  # (outputs,)
     floor: float
+    limits: tuple[tuple[float, float], ...] | None = None  # of the means of leaves, (targets, 2)
 
 
 @dataclass(frozen=True)

@@ -105,11 +105,12 @@ def output_view(estimator: Any) -> OutputView:
     kind: Literal["classes", "values", "gaussian"] = "values"
     if isinstance(output, Classes | Gaussian):
         kind = "classes" if isinstance(output, Classes) else "gaussian"
-    floor = 0.0
+    floor, limits = 0.0, None
     if isinstance(output, Gaussian):
+        limits = None if output.limits is None else tuple(output.limits)
         narrow = torch.tensor([0.0] * output.n_targets + [-1e4] * output.n_targets, dtype=torch.float64)
         floor = float(output.parameters(narrow)[1][0])
-    return OutputView(kind, output.n_targets, output.n_numbers, *ev.target_scaling(estimator), floor)
+    return OutputView(kind, output.n_targets, output.n_numbers, *ev.target_scaling(estimator), floor, limits)
 
 
 def column_views(estimator: Any) -> tuple[ColumnView, ...]:
@@ -177,7 +178,8 @@ def feature_views(estimator: Any, x: Tensor | None, weight: FloatArray | None) -
         views.append(
             FeatureView(
                 feature.column, str(names[k]), label_of(feature), feature.kind, feature.level,
-                getattr(column, "fill", None), scaling.center, scaling.scale, scaling.knots, scaling.heights, *here,
+                getattr(column, "fill", None), scaling.center, scaling.scale, scaling.knots, scaling.heights,
+                scaling.ends, scaling.reach, *here,
             )
         )  # fmt: skip
     return tuple(views)

@@ -1,6 +1,6 @@
 // From the logits of a node to the shares of its children.
 
-export const ACTIVATIONS = { softmax, sigsoftmax, spherical, sparsemax, entmax15 };
+export const ACTIVATIONS = { softmax, sigsoftmax, spherical, sparsemax, entmax15, hard };
 
 /** Shares of the children of a node with so many children; two children have one logit, the difference of theirs. */
 export function branchShares(activation, logits, nChildren) {
@@ -52,6 +52,12 @@ function entmax15(logits) {
     threshold = candidate;
   }
   return shares(halves.map((z) => Math.max(z - threshold, 0) ** 2));
+}
+
+// All to the child of the largest logit, the first of equal ones.
+function hard(logits) {
+  const chosen = logits.indexOf(Math.max(...logits));
+  return logits.map((_, child) => (child === chosen ? 1 : 0));
 }
 
 function shares(weights) {

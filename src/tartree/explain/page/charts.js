@@ -1,7 +1,7 @@
 // Charts about the whole model: confusion matrix or residuals, calibration, importances.
 
 import { drawing, element } from "./elements.js";
-import { countText, cutText, numberText, shareText } from "./numbers.js";
+import { countText, cutText, exactShareText, numberText, shareText } from "./numbers.js";
 
 const MOST_CLASSES = 12;
 
@@ -303,7 +303,7 @@ function importances(report) {
       {},
       element("span", { class: "bar-name", title: name }, name),
       element("span", { class: "bar", share: share / largest, colour: "var(--accent)", "aria-hidden": "true" }),
-      element("span", { class: "bar-share" }, `${(100 * share).toFixed(1)}%`),
+      element("span", { class: "bar-share" }, exactShareText(share)),
     );
   });
   if (!shown.length) return element("p", {}, "No column changes what the model predicts.");

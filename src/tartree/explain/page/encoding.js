@@ -36,14 +36,22 @@ const ENCODERS = {
 };
 
 /** A number in original units as the model reads it: standardised, or through the knots of a quantile map. */
-export function scaleValue({ center, scale, knots, heights }, value) {
+export function scaleValue({ center, scale, knots, heights, ends: seen, reach }, value) {
   const ends = knots.length ? [knots[0], knots[knots.length - 1]] : [center, scale];
   const shrink = Math.max(...ends.map(Math.abs)) > HUGE ? SHRINK : 1;
   if (!knots.length) {
     const encoded = (value * shrink - center * shrink) / (scale * shrink);
-    return Math.min(Math.max(encoded, -CLIP), CLIP);
+    const clipped = Math.min(Math.max(encoded, -CLIP), CLIP);
+    return seen ? limit(clipped, seen, reach) : clipped;
   }
   return interpolate(value * shrink, shrink === 1 ? knots : knots.map((knot) => knot * shrink), heights);
+}
+
+/** An encoded value; beyond the ends of what was seen in training it is limited smoothly. */
+function limit(encoded, [bottom, top], reach) {
+  const inside = Math.min(Math.max(encoded, bottom), top);
+  const beyond = Math.abs(encoded - inside);
+  return beyond > 0 ? inside + Math.sign(encoded - inside) * (beyond / (1 + beyond / reach)) : encoded;
 }
 
 /** The value in original units that is read as 0: the mean, or the median of a quantile map. */

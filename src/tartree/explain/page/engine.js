@@ -115,7 +115,7 @@ export function readLeaf(output, numbers) {
   if (output.kind === "classes") return softmax(numbers);
   const n = output.nTargets;
   return numbers.slice(0, n).map((mean, target) => ({
-    mean,
+    mean: output.limits ? Math.min(Math.max(mean, output.limits[target][0]), output.limits[target][1]) : mean,
     spread: output.kind === "gaussian" ? softplus(numbers[n + target]) + output.floor : 0,
   }));
 }

@@ -1,7 +1,7 @@
 // Choosing a row of the data, and typing its values.
 
 import { element, show } from "./elements.js";
-import { inputText, parseValue, valueText } from "./numbers.js";
+import { inputText, rangeText, readNumber, readValue, valueText } from "./numbers.js";
 
 const INPUTS = { date: "date", datetime: "datetime-local", "datetime[UTC]": "datetime-local", time: "time" };
 const OTHER = "(another level)";
@@ -30,7 +30,7 @@ function makeField(column, place, onChange) {
     show: fill,
     note,
   } = column.kind === "numeric" ? numberControl(column, id, onChange) : levelControl(column, id, onChange);
-  const hint = column.kind === "numeric" ? `${valueText(column, column.low)} to ${valueText(column, column.high)}` : "";
+  const hint = column.kind === "numeric" ? rangeText(column) : "";
   const range = element("span", { class: "muted small", id: `${id}-range` }, hint);
   control.setAttribute("aria-describedby", `${id}-range`);
   return {
@@ -56,20 +56,30 @@ function numberControl(column, id, onChange) {
     step: type === "text" ? null : "any",
     placeholder: "missing",
   });
-  const check = (value) => {
-    const outside = value !== null && value !== undefined && (value < column.low || value > column.high);
-    show(note, outside ? "outside the data's range" : value === undefined ? `not a ${column.unit}` : "");
-    control.setAttribute("aria-invalid", String(value === undefined));
+  let used = null; // the value that the prediction is made from
+  const tell = (reading, problem, isInvalid = false) => {
+    note.className = problem ? "problem small" : "muted small";
+    show(note, [reading, problem].filter(Boolean).join("; "));
+    control.setAttribute("aria-invalid", String(isInvalid));
   };
+  const rangeProblem = (value) =>
+    value !== null && (value < column.low || value > column.high) ? "outside the data's range" : "";
   control.addEventListener("input", () => {
-    const value = control.validity.badInput ? undefined : parseValue(column, control.value);
-    check(value);
-    if (value !== undefined) onChange(value);
+    const { value, isDoubtful } = readValue(column, control.value);
+    if (value === undefined || control.validity.badInput) {
+      const kept = used === null ? "a missing value" : inputText(column, used);
+      tell("", `not a ${column.unit}: the prediction still uses ${kept}`, true);
+      return;
+    }
+    used = value;
+    tell(isDoubtful ? `read as ${inputText(column, value)}` : "", rangeProblem(value));
+    onChange(value);
   });
   const fill = (value) => {
     if (document.activeElement === control) return; // not under the reader's hands
+    used = value === undefined ? null : value;
     control.value = inputText(column, value);
-    check(value === undefined ? null : value);
+    tell("", rangeProblem(used));
   };
   return { control, show: fill, note };
 }
@@ -146,7 +156,7 @@ export function makeRowChoice(container, report, onRow) {
     onRow(rows.includes(current) ? current : rows[0]);
   });
   number.addEventListener("change", () => {
-    const place = numbers.indexOf(Number(number.value) - 1);
+    const place = numbers.indexOf((readNumber(number.value)?.value ?? 0) - 1);
     if (place >= 0) onRow(place);
     else show(state, "no such row on this page");
     number.setAttribute("aria-invalid", String(place < 0));

@@ -7,7 +7,7 @@ import { encodeRow } from "./encoding.js";
 import { openModel, predict, readLeaf } from "./engine.js";
 import { makeForm, makeRowChoice, typicalValues } from "./form.js";
 import { buildGraph, chooseNodes, likeliestPath } from "./graph.js";
-import { countText } from "./numbers.js";
+import { countText, TEXTS } from "./numbers.js";
 import { predictionParts, predictionText } from "./prediction.js";
 import { showSummary } from "./summary.js";
 import { certificateParts, makeToolbar } from "./toolbar.js";
@@ -249,6 +249,7 @@ window.tartree = {
       report.rows.columns.map((column) => (column.length ? column[place] : null)),
       model,
     ),
+  ...TEXTS,
 };
 
 start();

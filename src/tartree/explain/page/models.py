@@ -36,6 +36,7 @@ def plain_model(tree: TreeView) -> dict[str, Any]:
             "center": tree.output.center.tolist(),
             "scale": tree.output.scale.tolist(),
             "floor": tree.output.floor,
+            "limits": tree.output.limits,
         },
         "members": [_member(member, tree.recomputable) for member in tree.members],
     }
@@ -67,6 +68,8 @@ def plain_feature(feature: FeatureView) -> dict[str, Any]:
         "scale": feature.scale,
         "knots": list(feature.knots),
         "heights": list(feature.heights),
+        "ends": feature.ends,
+        "reach": feature.reach,
     }
 
 

@@ -1,4 +1,5 @@
-// Numbers, shares and dates as text, and text back as values.
+// Numbers, shares and dates as text, and text back as values. Whatever is written here, `parseValue` reads as the number
+// that is shown.
 
 const DAY = 86400;
 
@@ -20,6 +21,36 @@ function withMinus(text) {
   return text.replace("-", "−");
 }
 
+const EXPONENT = "(?:[eE][+-]?\\d+)?";
+const SPACES = "[ '’\\u00a0\\u2009\\u202f]"; // and apostrophes, between groups of three digits
+
+// Forms of a number without its sign: which marks to take out, so that what is left is the decimal point or comma, and
+// whether somebody could mean another number. The first that fits counts. What is ambiguous is read as numbers are
+// written here: a comma between groups of three digits, a point before decimals.
+const FORMS = [
+  { form: `[1-9]\\d{0,2}\\.\\d{3}`, isDoubtful: true }, // 4.500
+  { form: `(?:\\d+\\.?\\d*|\\.\\d+)${EXPONENT}` }, // 4500, 4500.5, 1e-7
+  { form: `[1-9]\\d{0,2}(?:,\\d{3})+(?:\\.\\d*)?${EXPONENT}`, marks: ",", isDoubtful: true }, // 4,500
+  { form: `[1-9]\\d{0,2}(?:${SPACES}\\d{3})+(?:[.,]\\d+)?`, marks: SPACES, isDoubtful: true }, // 4 500,5
+  { form: `[1-9]\\d{0,2}(?:\\.\\d{3})+,\\d+`, marks: "\\.", isDoubtful: true }, // 1.234,5
+  { form: `[1-9]\\d{0,2}(?:\\.\\d{3}){2,}`, marks: "\\.", isDoubtful: true }, // 1.234.567
+  { form: `\\d*,\\d+`, isDoubtful: true }, // 4,5
+].map((own) => ({ ...own, form: new RegExp(`^${own.form}$`) }));
+
+/**
+ * A number as people write it: {value, isDoubtful}, or null where it is none.
+ *
+ * `isDoubtful` says that a mark had to be read as one between groups or before decimals: the reader is then told how.
+ */
+export function readNumber(text) {
+  const [, sign, digits] = /^([+-]?)\s*(.*)$/s.exec(text.trim().replace(/−/g, "-"));
+  const found = FORMS.find(({ form }) => form.test(digits));
+  if (!found) return null;
+  const plain = (found.marks ? digits.replace(new RegExp(found.marks, "g"), "") : digits).replace(",", ".");
+  const value = Number(`${sign}${plain}`);
+  return Number.isFinite(value) ? { value, isDoubtful: Boolean(found.isDoubtful) } : null;
+}
+
 /** A share as per cent; what is small but not nothing is said to be so. */
 export function shareText(share) {
   const percent = 100 * share;
@@ -29,9 +60,28 @@ export function shareText(share) {
   return `${Number(percent.toFixed(digits))}%`;
 }
 
-/** A change of a probability, with four decimals. */
+/** A share as per cent with one decimal; 100.0% is all, and 0.0% nothing. */
+export function exactShareText(share) {
+  if (share > 0 && share < 0.0005) return "<0.1%";
+  if (share < 1 && share >= 0.9995) return ">99.9%";
+  return `${(100 * share).toFixed(1)}%`;
+}
+
+/** A score with three decimals, of which 1 is the best: 1.000 is perfect. */
+export function scoreText(score) {
+  return score < 1 && score >= 0.9995 ? ">0.999" : withMinus(score.toFixed(3));
+}
+
+/** A change of a probability with four decimals, not below it: it is said to be the largest. */
 export function changeText(change) {
-  return change > 0 && change < 0.0001 ? "<0.0001" : change.toFixed(4);
+  if (change > 0 && change < 0.0001) return "<0.0001";
+  const near = Number(change.toFixed(4));
+  return (near < change ? near + 0.0001 : near).toFixed(4);
+}
+
+/** A number with four digits, not below it, for a bound. */
+export function boundText(value) {
+  return plainText(roundedTo(value, 4, Math.ceil), 4);
 }
 
 /** A count with its noun: "1 row", "1,200 rows". */
@@ -55,6 +105,35 @@ export function valueText(column, value) {
   return inputText(column, value).replace("T", " ");
 }
 
+/** The range of a column, rounded to its inside: what is shown lies within the range, too. */
+export function rangeText(column) {
+  const { low, high } = column;
+  if (column.unit !== "number" && column.unit !== "duration")
+    return `${valueText(column, low)} to ${valueText(column, high)}`;
+  for (let digits = 4; digits <= 17; digits += 1) {
+    const [from, to] = [roundedTo(low, digits, Math.ceil), roundedTo(high, digits, Math.floor)];
+    if (low <= from && from <= to && to <= high) {
+      const unit = column.unit === "duration" ? " s" : "";
+      return `${plainText(from, digits)}${unit} to ${plainText(to, digits)}${unit}`;
+    }
+  }
+  return `${low} to ${high}`;
+}
+
+// A number with so many digits, rounded up or down; whole numbers stay as they are.
+function roundedTo(value, digits, round) {
+  if (value === 0 || (Number.isInteger(value) && Math.abs(value) < 1e7)) return value;
+  const [mantissa, exponent] = value.toExponential(17).split("e");
+  return Number(`${round(Number(`${mantissa}e${digits - 1}`))}e${Number(exponent) - digits + 1}`);
+}
+
+function plainText(value, digits) {
+  if (Number.isInteger(value) && Math.abs(value) < 1e7) return numberText(value);
+  const size = Math.abs(value);
+  if (size < 1e-4 || size >= 1e7) return withMinus(String(Number(value.toPrecision(digits)).toExponential()));
+  return withMinus(value.toLocaleString("en-US", { maximumSignificantDigits: digits }));
+}
+
 /** A value as an input of the right type holds it. */
 export function inputText(column, value) {
   if (value === null || value === undefined) return "";
@@ -73,16 +152,35 @@ function isoText(seconds) {
   return Number.isNaN(date.getTime()) ? "" : date.toISOString();
 }
 
-/** The value of an input's text: a number, null for a gap, undefined where it is neither. */
+/** The value of an input's text: a number, null for a missing value, undefined where it is neither. */
 export function parseValue(column, text) {
+  return readValue(column, text).value;
+}
+
+/** The same, as {value, isDoubtful}: whether the reader should be told how the text was read. */
+export function readValue(column, text) {
   const trimmed = text.trim();
-  if (!trimmed) return null;
+  if (!trimmed || trimmed === "–" || trimmed === "missing") return { value: null, isDoubtful: false };
   if (column.unit === "number" || column.unit === "duration") {
-    const number = Number(trimmed.replace("−", "-").replace(/^([+-]?\d*),(\d+)$/, "$1.$2"));
-    return Number.isFinite(number) ? number : undefined;
+    const found = readNumber(column.unit === "duration" ? trimmed.replace(/ ?s$/, "") : trimmed);
+    return found || { value: undefined, isDoubtful: false };
   }
   const iso = column.unit === "time" ? `1970-01-01T${trimmed}` : trimmed.replace(" ", "T");
   const zoned = /T.*([Z]|[+-]\d\d:?\d\d)$/.test(iso) || !iso.includes("T") ? iso : `${iso}Z`;
   const milliseconds = Date.parse(zoned);
-  return Number.isNaN(milliseconds) ? undefined : milliseconds / 1000;
+  return { value: Number.isNaN(milliseconds) ? undefined : milliseconds / 1000, isDoubtful: false };
 }
+
+/** How numbers are written and read, for tests and for the curious. */
+export const TEXTS = {
+  boundText,
+  changeText,
+  exactShareText,
+  numberText,
+  parseValue,
+  rangeText,
+  readNumber,
+  scoreText,
+  shareText,
+  valueText,
+};

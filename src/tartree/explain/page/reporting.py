@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree import __version__
+from tartree.explain import evaluation as ev
 from tartree.explain.importances import importances
 from tartree.explain.page.bundling import make_page
 from tartree.explain.page.models import plain_column, plain_feature, plain_model
@@ -82,6 +83,7 @@ def make_record(
     """All that a page shows, ready for JSON."""
     if not isinstance(rows, numbers.Integral) or isinstance(rows, bool) or rows < 0:
         raise ValueError(f"rows must be an integer of at least 0, however: {rows=}")
+    estimator = ev.on_cpu(estimator)
     tree = view(estimator, X, y)
     if not tree.n_rows:
         raise ValueError("X must have at least one row to report on, however: it has none")
@@ -95,7 +97,7 @@ def make_record(
         "target": tree.target,
         "outputs": list(tree.outputs),
         "nRows": tree.n_rows,
-        "nParameters": int(estimator.n_parameters_),
+        "nParameters": sum(parameter.numel() for parameter in estimator.tree_.parameters()),
         "columns": [plain_column(column) for column in tree.columns],
         "features": [plain_feature(feature) for feature in tree.features],
         "recomputable": tree.recomputable,

@@ -1,7 +1,7 @@
 // The head of the page: what the model is, and how well it does on the rows of the report.
 
 import { byId, element, show } from "./elements.js";
-import { countText, numberText, shareText } from "./numbers.js";
+import { countText, numberText, scoreText, shareText } from "./numbers.js";
 
 const DECISIONS = { uniform: "even", linear: "linear", perceptron: "network" };
 const LEAVES = { constant: "constant", linear: "linear", perceptron: "network" };
@@ -46,7 +46,7 @@ export function showSummary(report) {
 
 function showValidation({ score, mean, error, nFolds, words, columns, rows, chosen }) {
   byId("validation").hidden = false;
-  const said = `${score} ${mean.toFixed(3)} ± ${error.toFixed(3)}, the mean of ${countText(nFolds, "fold")}`;
+  const said = `${score} ${scoreText(mean)} ± ${error.toFixed(3)}, the mean of ${countText(nFolds, "fold")}`;
   show(byId("validation-words"), `On rows that were held out: ${said} and its standard error. ${words}`);
   byId("validation-table").hidden = !rows.length;
   const cells = (name, texts) => texts.map((text) => element(name, {}, text));
@@ -117,7 +117,7 @@ function tiles(report) {
   const { score, mean, error, nFolds } = validation;
   const first = [
     `Cross-validated ${score}`,
-    mean.toFixed(3),
+    scoreText(mean),
     `± ${error.toFixed(3)} (standard error), on held-out rows, ${countText(nFolds, "fold")}`,
   ];
   const learnt = qualityTiles(report).map(([name, value, more]) => [`${name} on the rows it learnt from`, value, more]);
@@ -133,7 +133,7 @@ function qualityTiles(report) {
       ["Log loss", numberText(logLoss), "0 is best"],
     ];
   }
-  const scores = report.quality.map(({ r2 }) => (r2 === null ? "–" : r2.toFixed(3))).join(" · ");
+  const scores = report.quality.map(({ r2 }) => (r2 === null ? "–" : scoreText(r2))).join(" · ");
   const errors = report.quality.map(({ meanError }) => numberText(meanError)).join(" · ");
   const squares = report.quality.map(({ rootMeanSquare }) => numberText(rootMeanSquare)).join(" · ");
   return [

@@ -1,7 +1,7 @@
 // What the reader can set about the drawing: the tree of several, its size, how much is shown, and the zoom.
 
 import { element, show } from "./elements.js";
-import { changeText, countText, numberText, shareText } from "./numbers.js";
+import { boundText, changeText, countText, scoreText, shareText } from "./numbers.js";
 
 const BUDGETS = [8, 16, 24, 40, 80, 256];
 
@@ -94,7 +94,7 @@ export function certificateParts(report, place) {
   const several = !isClassifier && report.outputs.length > 1;
   const what = `largest change of any predicted ${isClassifier ? "probability" : "value"}`;
   const unit = several ? ", in standard deviations" : "";
-  const amount = isClassifier ? changeText : numberText;
+  const amount = isClassifier ? changeText : boundText;
   const tile = (name, text, more) =>
     element("div", { class: "tile" }, element("dt", {}, name), element("dd", {}, text, element("small", {}, more)));
   const range = "for every row whose values lie within their ranges";
@@ -107,7 +107,7 @@ export function certificateParts(report, place) {
       : tile("Bound", `≤ ${amount(bound)}`, `${what}${unit}, ${range}`),
   ];
   if (score !== null) {
-    const text = isClassifier ? shareText(score) : score.toFixed(3);
+    const text = isClassifier ? shareText(score) : scoreText(score);
     tiles.push(tile(isClassifier ? "Accuracy" : "R²", text, "of the smaller model on the rows"));
   }
   return [element("dl", { class: "tiles" }, tiles)];

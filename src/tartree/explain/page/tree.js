@@ -49,9 +49,28 @@ export function makeTree(container, { onSelect, onToggle }) {
   function fit(least = 0) {
     const isOutline = layout.kind === "outline";
     const scale = isOutline ? 1 : Math.max(least, Math.min(1, container.clientWidth / layout.width));
-    svg.style.height = `${isOutline ? layout.height : Math.min(TALLEST, Math.max(220, layout.height * scale))}px`;
+    const height = isOutline ? layout.height : Math.min(TALLEST, Math.max(220, layout.height * scale));
+    svg.style.height = `${height}px`;
+    // On the screen a unit is a pixel; on paper, where no script runs, all of it is scaled to the width of the sheet.
+    svg.setAttribute("viewBox", `0 0 ${container.clientWidth} ${height}`);
     zoom.fit(layout.width, layout.height, least);
   }
+
+  // On paper nobody can move the drawing: all of it is shown, and afterwards what was shown before.
+  let restore = null;
+  window.addEventListener("beforeprint", () => {
+    if (!layout || restore) return;
+    restore = zoom.keep();
+    const { width, height } = layout;
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    zoom.reset();
+  });
+  window.addEventListener("afterprint", () => {
+    if (!restore) return;
+    svg.setAttribute("viewBox", `0 0 ${container.clientWidth} ${svg.clientHeight}`);
+    restore();
+    restore = null;
+  });
 
   function drawLinks() {
     const streams = (flow, least) => streamsOf(scene.chosen.open, layout, flow, least);

@@ -67,6 +67,19 @@ export function makeZoom(svg, scene, onChange) {
 
   const centre = () => ({ x: svg.clientWidth / 2, y: svg.clientHeight / 2 });
   return {
+    /** Remember what is shown; gives a function that shows it again. */
+    keep() {
+      const kept = { ...state };
+      return () => {
+        Object.assign(state, kept);
+        apply();
+      };
+    },
+    /** The drawing in its own size, from its upper left corner. */
+    reset() {
+      Object.assign(state, { scale: 1, x: 0, y: 0 });
+      apply();
+    },
     zoomBy: (factor) => scaleAt(centre(), factor),
     /** Show all of a drawing of this size, no larger than life, and no smaller than `least`: then from its left. */
     fit(width, height, least) {

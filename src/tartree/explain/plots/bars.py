@@ -7,7 +7,7 @@ For one row it is what the row's own value changes, compared with the mean of tr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,9 +88,12 @@ def condition_bars(
     if len(effects) == 1:  # above 0 favours the first child, which stands on the left
         colours = branch_colours(2)
         sides = (("left", colours[0]), ("right", colours[1]))
-        return _bars(tree, -effects, [(colours[0], colours[1])], max_terms, row, *sides)
-    names = [f"node {child}" for child in tree.nodes[number].children]
-    return _bars(tree, effects, [(c, c) for c in branch_colours(len(effects))], max_terms, row, names=names)
+        bars = _bars(tree, -effects, [(colours[0], colours[1])], max_terms, row, *sides)
+    else:
+        names = [f"node {child}" for child in tree.nodes[number].children]
+        bars = _bars(tree, effects, [(c, c) for c in branch_colours(len(effects))], max_terms, row, names=names)
+    condition = tree.members[member].conditions[number]
+    return _counted(bars, () if condition is None else condition.functions, row)
 
 
 def leaf_bars(
@@ -104,14 +107,26 @@ def leaf_bars(
 ) -> Bars:
     """The strongest features of a leaf's own model; no bars where it is constant."""
     effects = leaf_effects(tree, tree.members[member], number)
+    functions = tree.members[member].leaf_models[tree.nodes[number].leaf or 0].functions
     if tree.task == "regression":
         sides = (("lower", LESS), ("higher", MORE))
-        return _bars(tree, effects[output : output + 1], [(LESS, MORE)], max_terms, row, *sides)
+        own = slice(output, output + 1)
+        return _counted(_bars(tree, effects[own], [(LESS, MORE)], max_terms, row, *sides), functions[own], row)
     colours = output_colours(tree, member)
     if len(tree.outputs) == 2:
         first, second = zip(tree.outputs, colours, strict=True)
-        return _bars(tree, effects, [(colours[0], colours[1])], max_terms, row, first, second)
-    return _bars(tree, effects, [(c, c) for c in colours], max_terms, row, names=tree.outputs)
+        bars = _bars(tree, effects, [(colours[0], colours[1])], max_terms, row, first, second)
+    else:
+        bars = _bars(tree, effects, [(c, c) for c in colours], max_terms, row, names=tree.outputs)
+    return _counted(bars, functions, row)
+
+
+def _counted(bars: Bars, functions: Sequence[LinearView], row: TreeView | None) -> Bars:
+    """Bars that count all features of the functions, also those that a view does not list."""
+    unlisted = any(function.n_terms > len(function.terms) for function in functions)
+    if row is not None or not unlisted:
+        return bars
+    return replace(bars, n_features=max(bars.n_features, *(function.n_terms for function in functions)))
 
 
 def output_colours(tree: TreeView, member: int = 0) -> list[str]:

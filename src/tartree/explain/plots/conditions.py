@@ -50,6 +50,8 @@ def plot_condition(
         One row: its number in X, or a view of that row alone.
     member, output : int, default=0
     max_terms : int, default=10
+        Features with a bar; of a decision or leaf that is not linear, a `TreeView` has at most as many as it was made
+        with.
     ax : matplotlib Axes, optional
 
     Returns
@@ -69,7 +71,7 @@ def plot_condition(
     bars = leaf_bars(tree, node, output=output, **own) if is_leaf else condition_bars(tree, node, **own)
     parts = max((len(bar.parts) for bar in bars.bars), default=1)
     ax = axes_for(ax, 7.2, max(1, len(bars.bars)) * (0.3 if parts == 1 else 0.16 + 0.11 * parts) + 1.3)
-    count = f"{min(max_terms, bars.n_features)} of {bars.n_features} features"
+    count = f"{len(bars.bars)} of {bars.n_features} features"
     title = f"{name_of(tree.nodes[node])}: {'what it says' if is_leaf else 'which way'}, by {count}"
     ax.set_title(title, pad=24 if bars.left is not None and bars.bars else 8)
     if not bars.bars:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tartree.explain.evaluation import check_count
 from tartree.explain.importances import importances
 from tartree.explain.plots.scene import one_row
 from tartree.explain.plots.style import (
@@ -23,6 +24,7 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
+from tartree.explain.rounding import percent
 from tartree.explain.rows import Explanation, RowExplanation, explain_rows
 from tartree.explain.terms import gap_text
 from tartree.explain.terms import number as said
@@ -65,8 +67,7 @@ def plot_contributions(
         output = int(own.prediction.argmax()) if own.label is not None else 0
     if not 0 <= output < len(own.outputs):
         raise ValueError(f"output must be from 0 to {len(own.outputs) - 1}, however: {output=}")
-    if max_columns < 1:
-        raise ValueError(f"max_columns must be at least 1, however: {max_columns=}")
+    check_count("max_columns", max_columns)
     parts, labels = _steps(own, output, max_columns)
     ends = float(own.base[output]) + np.cumsum(parts)
     starts = ends - parts
@@ -87,7 +88,7 @@ def plot_contributions(
         ax.set_title(f"{name}: {_value(prediction)}")
         ax.set_xlabel(fit(own.outputs[output], 200, 10), color=QUIET)
     else:
-        ax.set_title(f"{name}: {prediction:.1%}")
+        ax.set_title(f"{name}: {percent(prediction, 1)}")
         ax.set_xlabel(f"probability of {fit(own.outputs[output], 200, 10)}", color=QUIET)
     return ax
 
@@ -177,6 +178,7 @@ def plot_importances(
     -------
     matplotlib Axes
     """
+    check_count("max_features", max_features)
     if isinstance(source, Mapping):
         names, source = list(source), np.array(list(source.values()))
     elif not isinstance(source, np.ndarray | Sequence):

@@ -65,7 +65,13 @@ def tree_view(source: Any, X: Any = None, y: Any = None) -> TreeView:
         if X is not None or y is not None:
             raise ValueError("X and y must be left out with a view, which has its rows; give an estimator, or no rows")
         return source
-    return view(source, X, y)
+    tree = view(source, X, y)
+    kinds = {own.kind for m in tree.members for own in (*m.conditions, *m.leaf_models) if own is not None}
+    if "gradient" in kinds:
+        # Bars of linear functions are made from weights, those of others from the terms that the view lists: all of
+        # them are needed, for the strongest terms of one row may be others than those of all rows.
+        return view(source, X, y, max_terms=max(1, len(tree.features)))
+    return tree
 
 
 def view_with_rows(source: Any, X: Any, y: Any) -> TreeView:

@@ -19,6 +19,8 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.font_manager import FontProperties
 from numpy.typing import NDArray
 
+from tartree.explain.rounding import percent as percent
+
 PAGE, CARD, TRACK, LINE, QUIET, INK = "#ffffff", "#f8fafc", "#e4e8ed", "#cbd2d9", "#52606d", "#1f2933"
 BRANCHES = ("#00806a", "#8a5fa8", "#966a10", "#4d6a8a", "#b0305c", "#5f7a1f")
 CLASSES = ("#2b7bba", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5230")
@@ -114,15 +116,6 @@ def ink_on(colour: Any) -> str:
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return PAGE if 1.05 / (luminance + 0.05) >= 3 else INK
-
-
-def percent(share: float) -> str:
-    """A share as text, honest at its ends: "<1%" is not "0%", ">99%" is not "100%"."""
-    if 0 < share < 0.005:
-        return "<1%"
-    if 0.995 <= share < 1 - 1e-9:
-        return ">99%"
-    return f"{share:.0%}"
 
 
 def plain(text: Any) -> str:
