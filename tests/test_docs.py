@@ -17,11 +17,15 @@ import inspect
 import json
 import pkgutil
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+
+from tests.suggestions import parse
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -110,6 +114,54 @@ def test_names_in_code_spans_exist(path):
             assert list(ROOT.glob(span)), f"`{span}`: no such file"
 
 
+def dotted_names():
+    """Every dotted name of the package on the pages and in docstrings, with the files that write it."""
+    pattern = re.compile(r"(?<![\w/.-])tartree(?:\.[A-Za-z_]\w*)+")
+    texts = [(path, path.read_text(encoding="utf-8")) for path in (*PAGES, *sorted((ROOT / "src").rglob("*.md")))]
+    for path in sorted((ROOT / "src").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                texts.append((path, ast.get_docstring(node) or ""))
+    names = {}
+    for path, text in texts:
+        for match in pattern.finditer(text):
+            names.setdefault(match[0], set()).add(page_name(path))
+    return names
+
+
+# Between two names the package is forgotten, so that none profits from what another one imported.
+RESOLVE = """
+import importlib, json, sys
+names, missing = json.load(sys.stdin), {}
+for name in names:
+    for module in [module for module in sys.modules if module.split(".")[0] == "tartree"]:
+        del sys.modules[module]
+    thing, _, path = importlib.import_module("tartree"), *name.partition(".")[1:]
+    for attribute in path.split("."):
+        if not hasattr(thing, attribute):
+            missing[name] = [repr(thing), attribute, isinstance(thing, type)]
+            break
+        thing = getattr(thing, attribute)
+json.dump(missing, sys.stdout)
+"""
+
+
+def test_dotted_names_resolve_after_a_plain_import():
+    """A reader pastes `tartree.datasets.load_uci` below `import tartree`, with nothing else imported."""
+    names = dotted_names()
+    assert len(names) > 80
+    assert "README.md" in names["tartree.datasets.load_uci"]
+    done = subprocess.run(
+        [sys.executable, "-c", RESOLVE], input=json.dumps(sorted(names)), capture_output=True, text=True, check=True
+    )
+    missing = json.loads(done.stdout)
+    for name, (_, _, is_class) in list(missing.items()):
+        if is_class:  # an attribute that instances have
+            find(name)
+            del missing[name]
+    assert not missing, {name: names[name] for name in missing}
+
+
 def test_the_paper_page_links_the_file_of_each_name():
     rows = [line for line in prose(PAPER).splitlines() if line.startswith("|")]
     assert len(rows) > 50
@@ -130,6 +182,17 @@ def test_the_paper_page_is_complete():
     for kind, count in counts.items():
         for number in range(1, count + 1):
             assert re.search(rf"^\| {kind} {number}\b", text, re.MULTILINE), f"{kind} {number} has no row"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=page_name)
+def test_commands_can_be_parsed(path):
+    """Those of shell blocks, and code spans with more than the name of a command."""
+    text = path.read_text(encoding="utf-8")
+    shells = [match["body"] for match in FENCE.finditer(text) if match["info"].split()[:1] in (["sh"], ["bash"], [])]
+    lines = [line.strip().removeprefix("$ ") for body in shells for line in body.splitlines()]
+    for command in [*lines, *spans(prose(path))]:
+        if re.match(r"tartree [a-z]+ \S", command):
+            parse(command)
 
 
 def blocks(path):

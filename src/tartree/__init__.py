@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tartree.structure import Structure
 
 if TYPE_CHECKING:
-    from tartree import cluster, explain, nn, ops, search, zoo
+    from tartree import cluster, datasets, estimators, explain, losses, nn, ops, persist, search, table, training, zoo
     from tartree.estimators import TartClassifier, TartRegressor, load
     from tartree.search import StructureSearch
     from tartree.table import TableEncoder
@@ -18,11 +18,17 @@ __all__ = [
     "TartClassifier",
     "TartRegressor",
     "cluster",
+    "datasets",
+    "estimators",
     "explain",
     "load",
+    "losses",
     "nn",
     "ops",
+    "persist",
     "search",
+    "table",
+    "training",
     "zoo",
 ]
 __version__ = "0.1.0"
@@ -35,7 +41,20 @@ _HOMES = {
     "TartRegressor": "tartree.estimators",
     "load": "tartree.estimators",
 }
-_ROOMS = {"cluster", "explain", "nn", "ops", "search", "zoo"}
+_ROOMS = {
+    "cluster",
+    "datasets",
+    "estimators",
+    "explain",
+    "losses",
+    "nn",
+    "ops",
+    "persist",
+    "search",
+    "table",
+    "training",
+    "zoo",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,11 +2,13 @@
 
 import csv
 import random
+from inspect import signature
 
 import pytest
 from click.testing import CliRunner
 
 from tartree.cli import main
+from tests.suggestions import check_suggestions
 
 HEADER = ["age", "crp", "sex", "visit", "diagnosis"]
 
@@ -29,8 +31,18 @@ def write_csv(path, rows, header=HEADER, delimiter=","):
     return path
 
 
+# click before 8.2 mixes standard error into standard output unless it is told not to; later ones have no such option.
+SEPARATE = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
+
+
 def run(*arguments, stdin=None):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], input=stdin)
+    """Run a command; whatever commands it suggests must be such that they can be parsed."""
+    result = CliRunner(**SEPARATE).invoke(main, [str(argument) for argument in arguments], input=stdin)
+    if "--help" not in arguments and "--json" not in arguments:
+        check_suggestions(result.stderr)
+        if result.exit_code or arguments[0] != "predict":  # which prints rows
+            check_suggestions(result.stdout)
+    return result
 
 
 def succeed(*arguments, stdin=None):
@@ -50,7 +62,7 @@ def fails(message, *arguments, stdin=None, code=1):
 
 @pytest.fixture(scope="session")
 def workplace(tmp_path_factory):
-    return tmp_path_factory.mktemp("cli")
+    return tmp_path_factory.mktemp("a folder")  # with a space: commands that are printed must quote it
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """`tartree data uci`: what is printed, when it fetches, and how it fails."""
 
 import json
+import shlex
 import subprocess
 import sys
 
@@ -111,7 +112,7 @@ def test_bars(archive, tmp_path, monkeypatch):  # noqa: F811
 def test_errors(tmp_path, server):  # noqa: F811
     nothing = tmp_path / "nothing"
     fails(
-        f"there are no UCI sets in {nothing} yet; fetch them with: tartree data uci --folder {nothing}",
+        f"there are no UCI sets in {nothing} yet; fetch them with: tartree data uci --folder {shlex.quote(str(nothing))}",
         *("data", "uci", "--list", "--folder", nothing),
     )
     fails(f"{nothing}: No such file or directory", "data", "uci", "--from", nothing, "--folder", tmp_path)

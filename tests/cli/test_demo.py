@@ -6,6 +6,7 @@ import shlex
 from tartree import load
 from tartree.cli.demonstrating import run as demonstrate
 from tests.cli.conftest import fails, succeed
+from tests.suggestions import check_suggestions
 
 
 def test_demo(tmp_path, capsys):
@@ -26,7 +27,7 @@ def test_demo(tmp_path, capsys):
     assert f"Of 100 other tumours, the model names {right} rightly." in printed.out
     assert right > 80
 
-    commands = [shlex.split(line) for line in printed.out.splitlines() if line.startswith("  tartree ")]
+    commands = [shlex.split(line) for line in check_suggestions(printed.out)]
     assert [command[1] for command in commands] == ["fit", "predict", "inspect"]
     succeed(*commands[0][1:], "--epochs", 1, "--no-compare")
     for command in commands[1:]:

@@ -2,6 +2,7 @@
 
 import datetime
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -31,7 +32,7 @@ def test_as_pandas_reads_them(text):
 @pytest.mark.parametrize("seconds", [0, 1170000.5, -3600, 86400 * 9_000_000, -0.000001])
 def test_what_others_write(seconds):
     duration = datetime.timedelta(seconds=seconds)
-    written = pd.Series([duration]).astype("timedelta64[us]")
+    written = pd.Series(np.array([duration], dtype="timedelta64[us]"))
     for text in (str(duration), written.to_csv(index=False, header=False).strip(), str(written[0])):
         assert parse_duration(text) == duration
     assert parse_duration("-P1DT1S") == -datetime.timedelta(days=1, seconds=1)

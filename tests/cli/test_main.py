@@ -1,6 +1,7 @@
 """The command as a process: start, help, exit codes, pipes."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 from tartree import __version__
 from tartree.cli import fitting, main
 from tests.cli.conftest import fails, run, succeed
+from tests.suggestions import check_suggestions, parse
 
 COMMAND = [sys.executable, "-m", "tartree.cli"]
 
@@ -36,6 +38,25 @@ def test_every_command_has_help():
         text = succeed(name, "--help").stdout
         assert command.help.splitlines()[0] in text
         assert all(not option.name.startswith("_") for option in command.params)
+
+
+def test_commands_in_the_help_can_be_parsed():
+    text = succeed("--help").stdout
+    found = [re.split(" {2,}", line.strip())[0] for line in text.splitlines() if line.startswith("  tartree ")]
+    assert {command.split()[1] for command in found} == set(main.commands)
+    for command in found:
+        parse(command)
+
+
+def test_a_suggestion_that_cannot_be_parsed_is_noticed():
+    assert check_suggestions("Next:\n  tartree inspect 'a b.tart'\nNote: try: tartree zoo --json\n") == [
+        "tartree inspect 'a b.tart'",
+        "tartree zoo --json",
+    ]
+    with pytest.raises(AssertionError, match="No such option"):
+        check_suggestions("  tartree inspect model.tart --rows 3")
+    with pytest.raises(AssertionError, match="must end its line"):
+        check_suggestions("tartree inspect model.tart shows it")
 
 
 @pytest.mark.parametrize(

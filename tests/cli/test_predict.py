@@ -248,3 +248,16 @@ def test_numbers_are_read_as_in_fit(tmp_path):
         assert [row["probability_a"] for row in found] == [row["probability_a"] for row in expected]
     doubt = "Note: column 'crp': '3,125' in row 5 is read as 3.125; leave out thousands commas"
     assert result.stderr.splitlines() == [doubt]
+
+
+def test_thousands_are_read_as_the_page_reads_them(tmp_path):
+    """A sum of 4,500 in a table of sums in the thousands is not one of 4.5."""
+    rows = [[str(250 + 137 * number), "ab"[number > 30]] for number in range(60)]
+    model = tmp_path / "m.tart"
+    succeed("fit", write_csv(tmp_path / "t.csv", rows, ["sum", "y"]), "--target", "y", "-o", model, "--no-compare")
+    plain = records(succeed("predict", model, write_csv(tmp_path / "p.csv", [["6500"], ["900"]], ["sum"])).stdout)
+    result = succeed("predict", model, write_csv(tmp_path / "c.csv", [["6,500"], ["900"]], ["sum"]))
+    assert [row["prediction"] for row in plain] == ["b", "a"]
+    for name in ("prediction", "probability_a", "probability_b"):
+        assert [row[name] for row in records(result.stdout)] == [row[name] for row in plain]
+    assert result.stderr == "Note: column 'sum': '6,500' in row 2 is read as 6500; leave out thousands commas\n"

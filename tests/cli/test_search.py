@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -9,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from tartree import StructureSearch, load
 from tartree.cli import searching_words
@@ -20,10 +20,6 @@ from tests.cli.conftest import fails, run, succeed, write_csv
 @pytest.fixture(autouse=True)
 def in_a_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 def test_tables_for_people(patients_csv, tmp_path):
@@ -77,14 +73,12 @@ def test_an_interrupted_search_keeps_the_best(patients_csv, monkeypatch):
     assert load("model.tart").target_name_ == "diagnosis"
     assert Path("front.png").read_bytes().startswith(b"\x89PNG")
     assert not Path("report.html").exists()
-    assert f"tartree report model.tart {patients_csv} -o report.html writes the page" in result.stderr
+    assert f"write the page with: tartree report model.tart '{patients_csv}' -o report.html\n" in result.stderr
 
 
-#: `tartree` that says when the second epoch of its last fit ends; Ctrl-C works in it, even where the tests run in the
-#: background.
+#: `tartree` that says when the second epoch of its last fit ends.
 SAYS_EPOCHS = """
-import signal, sys
-signal.signal(signal.SIGINT, signal.default_int_handler)
+import sys
 from tartree import TartClassifier
 from tartree.cli import main
 from tartree.training import loop
@@ -127,7 +121,7 @@ def test_interrupted_in_the_last_fit(patients_csv):
     options = (*LATE, "--trials", 1)
     code, stdout, stderr = interrupt_last_fit("search", patients_csv, "--target", "diagnosis", *options)
     assert code == 130, stderr
-    assert stderr.startswith("Fitting the chosen structure to all rows (Ctrl-C to skip)\n")
+    assert "Fitting the chosen structure to all rows (Ctrl-C to skip)\n" in stderr
     assert "Traceback" not in stderr
     assert "best_estimator_" not in stderr
     text = " ".join(stdout.split())
@@ -157,10 +151,10 @@ def test_how_to_fit_what_was_not_fitted(patients_csv):
     params = {"depth": 2, "leaf_layers": 1, "selection": "single"}
     command = searching_words.fit_with(params, *words)
     assert command == (
-        f"tartree fit {patients_csv} --target diagnosis --drop 'a b' --epochs 2 --depth 2 --selection single --seed 3 "
-        "-o model.tart"
+        f"tartree fit '{patients_csv}' --target diagnosis --drop 'a b' --epochs 2 --depth 2 --selection single "
+        "--seed 3 -o model.tart"
     )
-    succeed("fit", *command.replace("--drop 'a b'", "--no-compare").split()[2:])
+    succeed("fit", *shlex.split(command.replace("--drop 'a b'", "--no-compare"))[2:])
     assert load("model.tart").get_params()["selection"] == "single"
     # `tartree fit` has no option for the layers of leaves.
     line = searching_words.fit_with({"depth": 0, "leaf_layers": 2, "dropout": 0.15}, *words)
@@ -177,7 +171,7 @@ def test_interrupted_in_the_comparison(patients_csv, monkeypatch):
     result = run("search", patients_csv, "--target", "diagnosis", "--epochs", 2, "--trials", 2)
     assert result.exit_code == 130
     assert "there is no comparison with other models; the model is saved in model.tart" in result.stderr
-    assert f"tartree report model.tart {patients_csv} -o report.html writes the page" in result.stderr
+    assert f"write the page with: tartree report model.tart '{patients_csv}' -o report.html\n" in result.stderr
     assert "2 structures tried" in result.stdout
     assert load("model.tart").target_name_ == "diagnosis"
     assert Path("front.png").exists()
@@ -249,6 +243,8 @@ def test_the_page_says_first_what_held_out_rows_say(patients_csv):
     ],
 )
 def test_what_could_not_be_kept_is_found_first(patients_csv, monkeypatch, options, message):
+    if "cannot be opened" in message:
+        pytest.importorskip("optuna")
     monkeypatch.setattr(StructureSearch, "fit", None)  # nothing is searched
     result = run("search", patients_csv, "--target", "diagnosis", *options)
     assert result.exit_code not in (0, 130)

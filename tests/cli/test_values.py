@@ -120,7 +120,27 @@ def test_values_that_do_not_fit(texts, unit, message):
 
 
 def test_commas_that_may_stand_for_thousands():
-    doubt = "column 'c': '1,234' in row 12 is read as 1.234; leave out thousands commas"
-    assert comma_doubt(pa.array(["5", "", "1,234"]), "c", 10) == doubt
-    assert comma_doubt(pa.array(["1,234", "1,5"]), "c", 10) is None
-    assert comma_doubt(pa.array(["1234", ""]), "c", 10) is None
+    def doubt(texts):
+        column = pa.array(texts)
+        return comma_doubt(column, read_as(column, "numeric", "number", name="c", first_row=10), "c", 10)
+
+    assert doubt(["5", "", "1,234"]) == "column 'c': '1,234' in row 12 is read as 1.234; leave out thousands commas"
+    assert doubt(["1,234", "1,5"]) is None
+    assert doubt(["1234", ""]) is None
+
+
+@pytest.mark.parametrize(
+    ("fitted_range", "numbers"),
+    [
+        ((250.0, 18424.0), [4500.0, 4500.0, 4.5, -4.5, None, 12.0]),  # as fit saw it
+        ((0.0, 10.0), [4500.0, 4.5, 4.5, -4.5, None, 12.0]),
+        ((0.0, 18424.0), [4500.0, 4.5, 4.5, -4.5, None, 12.0]),  # both would do
+        ((100000.0, 200000.0), [4500.0, 4.5, 4.5, -4.5, None, 12.0]),  # neither
+        ((-18424.0, -250.0), [4500.0, 4.5, 4.5, -4500.0, None, 12.0]),
+    ],
+)
+def test_the_range_that_fit_saw_tells_thousands_from_decimals(fitted_range, numbers):
+    texts = ["4500", "4,500", "4,5", "-4,500", "", "12"]
+    for column in (pa.array(texts), pa.chunked_array([[text] for text in texts])):
+        found = read_as(column, "numeric", "number", name="c", first_row=2, fitted_range=fitted_range)
+        assert found.to_pylist() == numbers

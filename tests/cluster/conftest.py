@@ -9,6 +9,8 @@ import warnings
 
 import pytest
 
+from tartree.cluster.connecting import quoted_python
+
 # Before Ray is imported anywhere: no word to anybody, nobody else may come in, and its controllers look often.
 os.environ |= {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -22,6 +24,14 @@ os.environ |= {
 NODE = {"num_cpus": 2, "object_store_memory": 100 * 2**20}
 
 
+def make_ray_folder():
+    """Make a default folder for Ray that no other process uses: `Cluster` writes its address there, even with temp_dir.
+
+    It is not pytest's own folder, nor in a long TMPDIR: names of sockets have at most 107 letters.
+    """
+    return tempfile.mkdtemp(prefix="ray", dir="/tmp" if os.access("/tmp", os.W_OK) else None)
+
+
 @pytest.fixture(scope="session")
 def nodes():
     """The cluster, to which a test may add nodes; this process is connected to it."""
@@ -33,12 +43,13 @@ def nodes():
         warnings.simplefilter("ignore")
         from ray.cluster_utils import Cluster
 
-        folder = tempfile.mkdtemp(prefix="ray")  # not pytest's own: names of sockets have at most 107 letters
-        head = NODE | {"include_dashboard": False, "temp_dir": folder}
+        folder = os.environ["RAY_TMPDIR"] = make_ray_folder()
+        head = NODE | {"include_dashboard": False}
         head["_system_config"] = {"health_check_period_ms": 1000}
         cluster = Cluster(initialize_head=True, head_node_args=head)
         cluster.add_node(**NODE)
-        ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        ray.init(address=cluster.address, runtime_env=quoted_python(cluster.address), **quiet)
     yield cluster
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
 
 from tartree import load
-from tartree.cli import main
+from tests.cli.conftest import run
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning:ray.data.context")
 
@@ -27,15 +26,11 @@ def files(tmp_path):
     return tmp_path
 
 
-def call(*arguments):
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
 def test_fit_and_predict_on_two_nodes(cluster, files):
     (files / "shared").mkdir()
     fit = ["fit", files / "rows", "--target", "y", "--epochs", 3, "--out"]
-    assert call(*fit, files / "here.tart", "--stream").exit_code == 0
-    done = call(*fit, files / "there.tart", "--cluster", "auto", "--workers", 2, "--storage", files / "shared")
+    assert run(*fit, files / "here.tart", "--stream").exit_code == 0
+    done = run(*fit, files / "there.tart", "--cluster", "auto", "--workers", 2, "--storage", files / "shared")
     assert done.exit_code == 0, done.output
     assert "is learnt from on a cluster: without a comparison with other models" in done.stderr
     assert not any((files / "shared").iterdir())
@@ -44,16 +39,16 @@ def test_fit_and_predict_on_two_nodes(cluster, files):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
     predict = ["predict", files / "here.tart", files / "rows", "--out"]
-    assert call(*predict, files / "here.parquet").exit_code == 0
-    done = call(*predict, files / "there.parquet", "--cluster", "auto", "--workers", 2)
+    assert run(*predict, files / "here.parquet").exit_code == 0
+    done = run(*predict, files / "there.parquet", "--cluster", "auto", "--workers", 2)
     assert done.exit_code == 0, done.output
     assert pq.read_table(files / "there.parquet").equals(pq.read_table(files / "here.parquet"))
 
     wrong = pq.read_table(files / "rows" / "1.parquet").to_pydict()
     wrong["b"][200] = float("inf")
     pq.write_table(pa.table(wrong), files / "rows" / "1.parquet", row_group_size=90)
-    here = call(*predict, files / "wrong.parquet")
-    there = call(*predict, files / "wrong.parquet", "--cluster", "auto", "--workers", 2)
+    here = run(*predict, files / "wrong.parquet")
+    there = run(*predict, files / "wrong.parquet", "--cluster", "auto", "--workers", 2)
     assert "1.parquet: column 'b' must hold finite numbers, however: row 202 holds" in here.stderr
     assert there.stderr == here.stderr
     assert not (files / "wrong.parquet").exists()
@@ -82,16 +77,16 @@ def test_search_runs_where_joblib_is_told(cluster, files, monkeypatch):
         "--out",
         files / "found.tart",
     ]
-    done = call("search", files / "rows" / "0.parquet", *options, "--cluster", "auto")
+    done = run("search", files / "rows" / "0.parquet", *options, "--cluster", "auto")
     assert done.exit_code == 0, done.output
     assert asked == ["auto"]
 
 
 def test_a_table_that_is_not_parquet(cluster, files):
     (files / "rows.csv").write_text("a,y\n1,up\n2,down\n")
-    done = call("fit", files / "rows.csv", "--target", "y", "--cluster", "auto")
+    done = run("fit", files / "rows.csv", "--target", "y", "--cluster", "auto")
     assert done.exit_code == 1
-    assert "it is not Parquet; convert it, or leave out --stream or --cluster" in done.output
+    assert "it is not Parquet; convert it, or leave out --stream or --cluster" in done.stderr
 
 
 def test_without_ray_one_line_names_the_extra(files, monkeypatch):
@@ -103,6 +98,6 @@ def test_without_ray_one_line_names_the_extra(files, monkeypatch):
         return real(name, *others)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    done = call("fit", files / "rows", "--target", "y", "--cluster", "auto")
+    done = run("fit", files / "rows", "--target", "y", "--cluster", "auto")
     assert done.exit_code == 1
-    assert done.output == "Error: a cluster needs Ray: pip install 'tartree[ray]'\n"
+    assert done.stderr == "Error: a cluster needs Ray: pip install 'tartree[ray]'\n"

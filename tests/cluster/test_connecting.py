@@ -1,8 +1,12 @@
-"""The way to a cluster, where there is none."""
+"""The way to a cluster, where there is none, and to the cluster of these tests."""
 
+import os
+import shutil
 import socket
 import subprocess
 import sys
+import venv
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,13 +15,52 @@ from pyarrow.dataset import dataset
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from tartree.cluster import connected
-from tartree.cluster.connecting import _is_same_place
+from tartree.cluster.connecting import _is_same_place, quoted_python
 from tartree.cluster.tables import everywhere
+from tests.cluster.conftest import make_ray_folder
 
 
 def test_nothing_heavy_is_loaded_before_it_is_used():
     code = "import sys, tartree.cluster, tartree.cli; assert not {'ray', 'torch', 'sklearn'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_cluster_of_a_test_process_is_no_other_process_s_default(nodes):
+    """Ray's default folder is missing on a fresh machine, and shared where tests run twice at the same time."""
+    assert Path(os.environ["RAY_TMPDIR"], "ray", "ray_current_cluster").read_text() == nodes.address
+
+
+ANSWER = """
+from tartree.cluster import connected
+with connected("local") as ray:
+    task = ray.remote(lambda: 42).options(runtime_env={"env_vars": {"ANY": "1"}})  # as Ray Train has it
+    print(ray.get(task.remote(), timeout=90))
+"""
+
+
+def test_workers_start_where_the_path_of_python_has_a_space(tmp_path, request):
+    pytest.importorskip("ray", reason="Ray is missing: 'tartree[ray]'")
+    venv.create(tmp_path / "an environment", symlinks=True)
+    (packages,) = tmp_path.glob("an environment/lib/python*/site-packages")
+    (packages / "all.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in sys.path if path))
+    folder = make_ray_folder()
+    request.addfinalizer(lambda: shutil.rmtree(folder, ignore_errors=True))
+    command = [tmp_path / "an environment" / "bin" / "python", "-W", "ignore", "-c", ANSWER]
+    done = subprocess.run(command, env=os.environ | {"RAY_TMPDIR": folder}, capture_output=True, text=True)
+    assert done.stdout == "42\n", done.stderr
+
+
+def test_the_path_of_python_is_sent_if_it_needs_quotes_on_this_machine(monkeypatch):
+    pytest.importorskip("ray", reason="Ray is missing: 'tartree[ray]'")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(sys, "executable", "/a place/python")
+    for here in ("local", "auto", "127.0.0.1:6379", "ray://localhost:10001"):
+        assert quoted_python(here) == {"py_executable": "'/a place/python'"}
+    monkeypatch.setenv("RAY_ADDRESS", "192.0.2.1:6379")
+    for elsewhere in ("auto", "192.0.2.1:6379", "no.such.host.invalid:6379"):
+        assert quoted_python(elsewhere) == {}
+    monkeypatch.setattr(sys, "executable", "/place/python")
+    assert quoted_python("local") == {}
 
 
 @pytest.fixture

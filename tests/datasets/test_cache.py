@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+import shlex
 
 from tartree.datasets import cache, fetch_uci, load_uci, uci, uci_names
 from tests.datasets.conftest import X_ONE, make_tar, one_file
+from tests.suggestions import check_suggestions
 
 
 def states(folder):
@@ -65,8 +67,10 @@ def test_no_pickles(tmp_path, archive):
     np.savez(path, X=np.array([{}], dtype=object))
     content = path.read_bytes()
     path.write_bytes(content[:size] if len(content) >= size else content + bytes(size - len(content)))
-    with pytest.raises(ValueError, match="is damaged; delete it and fetch the sets again with: tartree data uci"):
+    message = "is damaged; delete it and fetch the sets again with: tartree data uci --folder "
+    with pytest.raises(ValueError, match=message) as caught:
         load_uci("iris", folder=tmp_path)
+    check_suggestions(str(caught.value))
 
 
 def test_a_damaged_cache_is_said(tmp_path, archive):
@@ -86,9 +90,10 @@ def test_a_damaged_cache_is_said(tmp_path, archive):
         with pytest.raises(FileNotFoundError) as caught:
             load_uci("iris", folder=tmp_path)
         assert str(caught.value) == (
-            f"the UCI sets in {tmp_path} are damaged: {place / 'index.json'} {reason}; fetch them anew with: "
-            f"tartree data uci --folder {tmp_path}, or tartree data uci --folder {tmp_path} --from ARCHIVE"
+            f"the UCI sets in {tmp_path} are damaged: {place / 'index.json'} {reason}; fetch them again "
+            f"(--from FILE: from an archive) with: tartree data uci --folder {shlex.quote(str(tmp_path))}"
         )
+        check_suggestions(str(caught.value))
     (place / "index.json").write_bytes(b"\xff\xfe")
     with pytest.raises(FileNotFoundError, match="cannot be read"):
         uci_names(tmp_path)

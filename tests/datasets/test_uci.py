@@ -1,6 +1,7 @@
 """From an archive to arrays: values, splits, notes, and messages for what is not there."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tests.datasets.conftest import (
     table,
     two_files,
 )
+from tests.suggestions import check_suggestions
 
 
 @pytest.mark.parametrize("name", ["iris", "wine"])
@@ -99,7 +101,8 @@ def test_names_that_are_not_there(tmp_path, all_files):
         "Irys": "name must be one of 3 sets, however: 'Irys'; did you mean 'iris'?",
         "???": "name must be one of 3 sets, however: '???'; uci_names() lists them",
         "zoo": "the set 'zoo' could not be read from a.tar: n_arquivos must be 1 or 2, however: 3",
-        "adult": "the set 'adult' was not in a.tar; fetch an archive that holds it with: tartree data uci",
+        "adult": "the set 'adult' was not in a.tar; fetch an archive that holds it with: "
+        f"tartree data uci --folder {shlex.quote(str(tmp_path))}",
     }.items():
         with pytest.raises(ValueError) as caught:  # noqa: PT011
             load_uci(name, folder=tmp_path)
@@ -119,6 +122,9 @@ def test_the_folder(archive, tmp_path, monkeypatch):
         load_uci("iris")
     with pytest.raises(FileNotFoundError, match=r"tartree data uci --folder elsewhere$"):
         uci_names("elsewhere")
+    with pytest.raises(FileNotFoundError) as caught:
+        uci_names(tmp_path / "a place")
+    assert check_suggestions(str(caught.value)) == [f"tartree data uci --folder '{tmp_path / 'a place'}'"]
     assert not (tmp_path / "chosen").exists()
     fetch_uci(archive)
     assert load_uci("iris").X.tolist() == X_ONE

@@ -199,7 +199,7 @@ def inspect(model: str, as_json: bool) -> None:
 @click.argument("model")
 @click.argument("data")
 @click.option("--target", metavar="COLUMN", help="The column with the true values; by default the model's target.")
-@click.option("--out", default="report.html", show_default=True, metavar="FILE", help="Where the page is written.")
+@click.option("-o", "--out", default="report.html", show_default=True, metavar="FILE", help="Where the page goes.")
 @click.option("--rows", type=click.IntRange(min=0), default=1000, show_default=True, help="Rows that the page holds.")
 @click.option("--title", metavar="TEXT", help="The title of the page.")
 @click.option("--simplify/--no-simplify", default=True, help="Add smaller models, which takes most of the time.")
@@ -217,7 +217,7 @@ def report(model: str, data: str, out: str, quiet: bool, **options: Any) -> None
 
 
 @main.command()
-@click.option("--out", default="tartree-demo", show_default=True, metavar="DIR", help="Where the results go.")
+@click.option("-o", "--out", default="tartree-demo", show_default=True, metavar="DIR", help="Where the results go.")
 @debug_option
 def demo(out: str) -> None:
     """Fit a readable tree to breast cancer data that comes with scikit-learn."""

@@ -143,9 +143,10 @@ class Columns:
                 return array
             array = array.cast(pa.string())
         unit = getattr(column, "unit", None)
-        found = values.read_as(array, column.kind, unit, name=name, first_row=first_row)
+        ends = (column.low, column.high) if unit == "number" and not self._source.decimal_comma else None
+        found = values.read_as(array, column.kind, unit, name=name, first_row=first_row, fitted_range=ends)
         if unit == "number" and not self._source.decimal_comma and name not in self._doubted:
-            doubt = values.comma_doubt(array, name, first_row)
+            doubt = values.comma_doubt(array, found, name, first_row)
             if doubt:
                 self._doubted.add(name)
                 self._notes.add(doubt)

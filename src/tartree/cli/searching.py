@@ -191,7 +191,7 @@ class _Results:
         if self.interrupted:
             command = shlex.join(["tartree", "report", settings.out, data, "-o", settings.report])
             less = "" if self.baselines else " and no other models in the picture"
-            notes.add(f"no page{less}, since it was interrupted; {command} writes the page")
+            notes.add(f"no page{less}, since it was interrupted; write the page with: {command}")
             return
         self.write(settings.report, "a page about the model, for a browser", lambda: self._write_page(table, target))
 

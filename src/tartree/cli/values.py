@@ -120,10 +120,19 @@ _READERS: dict[str | None, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-def read_as(column: Any, kind: str, unit: str | None, *, name: str, first_row: int) -> Any:
+def read_as(
+    column: Any,
+    kind: str,
+    unit: str | None,
+    *,
+    name: str,
+    first_row: int,
+    fitted_range: tuple[float, float] | None = None,
+) -> Any:
     """A column of text in the type that a fitted column has; a value that cannot be read is named with its row.
 
-    Each value is read for itself, and so a comma is always a decimal one: rows come in chunks, which must not matter.
+    Each value is read for itself: rows come in chunks, which must not matter. A comma is a decimal one, unless fit saw
+    only numbers, `fitted_range`, among which 4500 would be one and 4.5 would not.
     """
     text = trim(column)
     if kind != "numeric":
@@ -138,7 +147,22 @@ def read_as(column: Any, kind: str, unit: str | None, *, name: str, first_row: i
             f"column {name!r} must hold {wanted}, as it did in fit, however: row {first_row + row} holds {value!r}; "
             "correct it or leave it empty"
         )
-    return found
+    return found if fitted_range is None or unit != "number" else _with_thousands(present, found, fitted_range)
+
+
+def _with_thousands(text: Any, numbers: Any, fitted_range: tuple[float, float]) -> Any:
+    """Numbers with commas between thousands where only that reading lies in the range that fit saw."""
+    may = pc.fill_null(pc.match_substring_regex(text, THOUSANDS), False)
+    if not _any(may):
+        return numbers
+    without = pc.if_else(may, pc.replace_substring(text, ",", ""), pa.scalar(None, pa.string()))
+    thousands = pc.cast(without, pa.float64())
+    meant = pc.and_(_is_within(thousands, fitted_range), pc.invert(_is_within(numbers, fitted_range)))
+    return pc.if_else(pc.and_(may, pc.fill_null(meant, False)), thousands, pc.cast(numbers, pa.float64()))
+
+
+def _is_within(numbers: Any, ends: tuple[float, float]) -> Any:
+    return pc.and_(pc.greater_equal(numbers, ends[0]), pc.less_equal(numbers, ends[1]))
 
 
 def check_finite(column: Any, name: str, first_row: int) -> None:
@@ -182,15 +206,18 @@ def doubts(typed: Any, name: str, *, decimal_comma: bool) -> str | None:
     return None
 
 
-def comma_doubt(column: Any, name: str, first_row: int) -> str | None:
-    """What a user should know about commas that are read as decimal ones but may stand for thousands, if anything."""
+def comma_doubt(column: Any, numbers: Any, name: str, first_row: int) -> str | None:
+    """What a user should know about commas of a column that may be decimal ones or stand for thousands, if anything.
+
+    `numbers` is how the column was read.
+    """
     text = trim(column)
     commas = _with_comma(text)
     if not len(commas) or not _all(pc.match_substring_regex(commas, THOUSANDS)):
         return None
-    value = commas[0].as_py()
-    row = first_row + pc.index(text, commas[0]).as_py()
-    return f"column {name!r}: {value!r} in row {row} is read as {value.replace(',', '.')}; leave out thousands commas"
+    index = pc.index(text, commas[0]).as_py()
+    value, read = commas[0].as_py(), numbers[index].as_py()
+    return f"column {name!r}: {value!r} in row {first_row + index} is read as {read:.15g}; leave out thousands commas"
 
 
 def _all(mask: Any) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import socket
+import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -66,6 +68,7 @@ def _connect(ray: Any, address: str, modules: Sequence[str], variables: Mapping[
         surroundings["py_modules"] = [os.path.abspath(folder) for folder in modules]
     if variables:
         surroundings["env_vars"] = dict(variables)
+    surroundings |= quoted_python(address)
     if surroundings:
         options["runtime_env"] = surroundings
     if address == "local":  # ours alone: no page, and no word to anybody
@@ -88,6 +91,26 @@ def _connect(ray: Any, address: str, modules: Sequence[str], variables: Mapping[
             f"the cluster does not let this process in: {text}; look whether it still runs, and whether RAY_AUTH_TOKEN "
             "holds its token"
         ) from error
+
+
+def quoted_python(address: str) -> dict[str, str]:
+    """The interpreter as part of a `runtime_env`, if its path needs quotes and the cluster is on this machine.
+
+    Ray starts workers by a line for bash into which it writes the path as it is: with a space, no worker ever starts.
+    A cluster elsewhere has paths of its own.
+    """
+    quoted = shlex.quote(sys.executable)
+    if os.name == "nt" or quoted == sys.executable:
+        return {}
+    if address == "auto":
+        address = os.environ.get("RAY_ADDRESS", "local")
+    if address in ("auto", "local"):
+        return {"py_executable": quoted}
+    try:
+        is_here = socket.gethostbyname(address.removeprefix("ray://").rpartition(":")[0]) in _own_addresses()
+    except OSError:
+        is_here = False
+    return {"py_executable": quoted} if is_here else {}
 
 
 def _check_same(ray: Any, address: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import os
+import shlex
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -114,12 +115,12 @@ def _sorted(by_name: dict[str, Value]) -> dict[str, Value]:
 def uci_index(folder: Folder = None) -> UciIndex:
     """What is there: a summary of each set, those that could not be read, and where they come from."""
     place = cache_folder(folder)
-    command = "tartree data uci" + (f" --folder {os.fspath(folder)}" if folder is not None else "")
+    command = _fetch_command(folder)
     try:
         index = read_index(place / "uci")
     except DamagedCache as error:
         reason = f"the UCI sets in {place} are damaged: {error}"
-        raise DamagedCache(f"{reason}; fetch them anew with: {command}, or {command} --from ARCHIVE") from error
+        raise DamagedCache(f"{reason}; fetch them again (--from FILE: from an archive) with: {command}") from error
     if index is None:
         raise FileNotFoundError(f"there are no UCI sets in {place} yet; fetch them with: {command}")
     return index
@@ -156,7 +157,7 @@ def load_uci(name: str, *, as_frame: bool = False, folder: Folder = None) -> Uci
 def _load(name: str, folder: Folder) -> UciSet:
     index = uci_index(folder)
     if name not in index.sets:
-        raise ValueError(_explain_missing(name, index))
+        raise ValueError(_explain_missing(name, index, folder))
     summary = index.sets[name]
     path = cache_folder(folder) / "uci" / index.state / summary.file
     try:
@@ -169,7 +170,9 @@ def _load(name: str, folder: Folder) -> UciSet:
         tuning = (_rows(arrays["tuning_train"]), _rows(arrays["tuning_test"])) if "tuning_train" in arrays else None
         labels, columns = tuple(arrays["labels"].tolist()), tuple(arrays["columns"].tolist())
     except (ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} is damaged; delete it and fetch the sets again with: tartree data uci") from error
+        raise ValueError(
+            f"{path} is damaged; delete it and fetch the sets again with: {_fetch_command(folder)}"
+        ) from error
     return UciSet(name, X, y, labels, columns, splits, tuning, summary.fixed_test, summary.notes)
 
 
@@ -177,11 +180,18 @@ def _rows(stored: Any) -> Any:
     return stored.astype(np.int64)
 
 
-def _explain_missing(name: str, index: UciIndex) -> str:
+def _fetch_command(folder: Folder) -> str:
+    """The command that fetches the sets into a folder, as a shell reads it."""
+    words = ["tartree", "data", "uci", *(["--folder", os.fspath(folder)] if folder is not None else [])]
+    return shlex.join(words)
+
+
+def _explain_missing(name: str, index: UciIndex, folder: Folder) -> str:
     if name in index.failed:
         return f"the set {name!r} could not be read from {index.source}: {index.failed[name]}"
     if name in OFFICIAL:
-        return f"the set {name!r} was not in {index.source}; fetch an archive that holds it with: tartree data uci"
+        command = _fetch_command(folder)
+        return f"the set {name!r} was not in {index.source}; fetch an archive that holds it with: {command}"
     plain = {other.lower(): other for other in index.sets}
     near = difflib.get_close_matches(name.lower(), plain, n=3)
     hint = f"did you mean {' or '.join(repr(plain[one]) for one in near)}?" if near else "uci_names() lists them"
