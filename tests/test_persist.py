@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.numpy import load_file, save, save_file
 
 from tartree import persist
 from tartree.persist import FORMAT_VERSION, ModelFileError, read, write
+
+from .optional import given, st
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 DOCUMENT = {

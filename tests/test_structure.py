@@ -6,12 +6,11 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tartree import Structure
 
 from .conftest import IRREGULAR
+from .optional import given, st
 
 
 @st.composite

@@ -1,0 +1,57 @@
+"""Packages that tests can do without: a test that uses one that is missing is skipped, the rest of its module is run.
+
+`pytest.importorskip` at the top of a module would skip all of it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+class Missing:
+    """Stands for a package that is not installed: whoever uses it is skipped."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        pytest.skip(f"{self._name} is not installed", allow_module_level=True)
+
+
+def optional(name: str) -> ModuleType | Missing:
+    """A package, or what stands for it where it is missing."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return Missing(name)
+
+
+class _NoStrategies:
+    """Describes values that are never drawn."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self
+
+    def __call__(self, *arguments: Any, **settings: Any) -> Any:
+        return self
+
+    def __or__(self, other: Any) -> Any:
+        return self
+
+
+def _skipped(*arguments: Any, **settings: Any) -> Any:
+    return pytest.mark.skip(reason="hypothesis is not installed")
+
+
+given: Any
+settings: Any
+st: Any
+try:
+    from hypothesis import given, settings
+    from hypothesis import strategies as st
+except ImportError:
+    given, settings, st = _skipped, _skipped, _NoStrategies()
