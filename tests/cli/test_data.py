@@ -112,7 +112,8 @@ def test_bars(archive, tmp_path, monkeypatch):  # noqa: F811
 def test_errors(tmp_path, server):  # noqa: F811
     nothing = tmp_path / "nothing"
     fails(
-        f"there are no UCI sets in {nothing} yet; fetch them with: tartree data uci --folder {shlex.quote(str(nothing))}",
+        f"there are no UCI sets in {nothing} yet; fetch them with: "
+        f"tartree data uci --folder {shlex.quote(str(nothing))}",
         *("data", "uci", "--list", "--folder", nothing),
     )
     fails(f"{nothing}: No such file or directory", "data", "uci", "--from", nothing, "--folder", tmp_path)

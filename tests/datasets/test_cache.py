@@ -1,8 +1,9 @@
 """What is on disk is the old state or the new one, whole."""
 
+import shlex
+
 import numpy as np
 import pytest
-import shlex
 
 from tartree.datasets import cache, fetch_uci, load_uci, uci, uci_names
 from tests.datasets.conftest import X_ONE, make_tar, one_file
