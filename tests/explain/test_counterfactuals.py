@@ -138,7 +138,7 @@ def test_that_none_exists_is_said_where_it_is_proven(monkeypatch):
     others = [explain.counterfactual(soft, frame[i : i + 1], frame, max_columns=1, fixed=fixed) for i in range(8)]
     assert 0 < sum(other.proven for other in others) < sum(not other.proven for other in others)
     model, X = band(7.0, 7.0)
-    monkeypatch.setattr("tartree.explain.goals.MOST_PARTS", 0)
+    monkeypatch.setattr("tartree.explain.counterfactuals.goals.MOST_PARTS", 0)
     other = explain.counterfactual(model, row, X, max_columns=1)
     assert not other.proven
     assert "none was found: of " in str(other)

@@ -10,8 +10,8 @@ import pytest
 
 from tartree import Structure, TartClassifier, TartRegressor
 from tartree.explain import view
-from tartree.explain.graphs import export_dot, export_mermaid
-from tartree.explain.layout import outline
+from tartree.explain.text.graphs import export_dot, export_mermaid
+from tartree.explain.tree_view.layout import outline
 
 NASTY = ['a"b<c>|{}', "x\\", "];\n evil -> n0", "end", "`code`", "_u_ #35;", "<script>alert(1)</script>", "\\N -->|x|"]
 CLASSES = ['cl"ass', "<b>", "} n0 -> n1"]

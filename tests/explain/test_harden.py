@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tartree import load
-from tartree.explain.rounding import at_most
+from tartree.explain.text.number_text import at_most
 from tests.explain.models import KINDS, fit, predictions
 from tests.tolerances import on_cpu
 
@@ -35,7 +35,7 @@ def test_the_path_is_local():
     hard = model.harden(X)
     import torch
 
-    from tartree.explain.evaluation import double_tree, encode
+    from tartree.explain.tree_evaluation import double_tree, encode
 
     logits = double_tree(model).decision(encode(model, X))[0]
     here = torch.zeros(len(X), dtype=torch.long)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tartree import Structure
-from tartree.explain.layout import crossings, outline, place
+from tartree.explain.tree_view.layout import crossings, outline, place
 
 from ..optional import given, settings, st
 

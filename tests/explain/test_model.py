@@ -70,8 +70,8 @@ def test_importances_by_hand():
     """One node, constant leaves, one column: what is removed is Gini's impurity of all less that of the branches."""
     import torch
 
-    from tartree.explain.evaluation import double_tree, encode
-    from tartree.explain.importances import _removed
+    from tartree.explain.attribution.importances import _removed
+    from tartree.explain.tree_evaluation import double_tree, encode
 
     X = np.linspace(-1, 1, 50)[:, None]
     model = TartClassifier(depth=1, leaf_layers=0, random_state=0, epochs=30).fit(X, X[:, 0] > 0)

@@ -6,10 +6,10 @@ import torch
 from numpy.testing import assert_allclose
 
 from tartree import Structure, TartClassifier, explain, load
-from tartree.explain.contributions import contributions
-from tartree.explain.evaluation import double_tree, encode
-from tartree.explain.paths import likely_ways
-from tartree.explain.rows import reference_row
+from tartree.explain.attribution.contributions import contributions
+from tartree.explain.attribution.likely_paths import likely_ways
+from tartree.explain.attribution.row_explanations import reference_row
+from tartree.explain.tree_evaluation import double_tree, encode
 from tests.explain.models import KINDS, fit, patients, predictions, prune
 
 

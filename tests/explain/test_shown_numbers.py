@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from tartree import TartClassifier, TartRegressor, explain
-from tartree.explain.certificates import Certificate
 from tartree.explain.page import write_report
-from tartree.explain.rounding import at_most, candidates, exact_text, percent, probability_text, rounded
-from tartree.explain.terms import threshold_text
+from tartree.explain.text.number_text import at_most, candidates, exact_text, percent, probability_text, rounded
+from tartree.explain.text.terms import threshold_text
+from tartree.explain.verification.certificates import Certificate
 from tartree.table import Feature, Scaling
 from tests.explain.models import stir
 

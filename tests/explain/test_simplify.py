@@ -10,12 +10,12 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.model_selection import StratifiedKFold
 
 from tartree import Structure, TartClassifier, explain, load
-from tartree.explain.boxes import Boxes, data_box
-from tartree.explain.certificates import Certificate, bound_change
-from tartree.explain.distilling import predict_rows
-from tartree.explain.evaluation import double_tree, encode
-from tartree.explain.ordering import removal_order
-from tartree.explain.shrinking import shrink_structure, shrink_tree
+from tartree.explain.simplification.distillation import predict_rows
+from tartree.explain.simplification.removal_order import removal_order
+from tartree.explain.simplification.subtree import shrink_structure, shrink_tree
+from tartree.explain.tree_evaluation import double_tree, encode
+from tartree.explain.verification.boxes import Boxes, data_box
+from tartree.explain.verification.certificates import Certificate, bound_change
 from tartree.nn import Classes, Tree
 from tests.conftest import IRREGULAR
 from tests.explain.models import KINDS, fit, predictions, prune

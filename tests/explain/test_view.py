@@ -8,8 +8,8 @@ import torch
 from numpy.testing import assert_allclose
 
 from tartree import TartClassifier, explain
-from tartree.explain.evaluation import double_tree, encode
-from tartree.explain.gradients import jacobians, mean_gradients
+from tartree.explain.attribution.gradients import jacobians, mean_gradients
+from tartree.explain.tree_evaluation import double_tree, encode
 from tests.explain.models import KINDS, fit, patients, predictions, prune
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.explain.plots.style import LESS, MORE, branch_colours, class_colours
-from tartree.explain.terms import LinearView, number
-from tartree.explain.view import FeatureView, MemberView, TreeView
+from tartree.explain.text.terms import LinearView, number
+from tartree.explain.tree_view.views import FeatureView, MemberView, TreeView
 
 FloatArray = NDArray[np.float64]
 MOST_PARTS = 6  # bars side by side for one feature; with more classes, the strongest alone

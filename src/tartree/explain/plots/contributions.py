@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.explain.evaluation import check_count
-from tartree.explain.importances import importances
+from tartree.explain.attribution.importances import importances
+from tartree.explain.attribution.row_explanations import Explanation, RowExplanation, explain_rows
 from tartree.explain.plots.scene import one_row
 from tartree.explain.plots.style import (
     INK,
@@ -24,10 +24,10 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
-from tartree.explain.rounding import percent
-from tartree.explain.rows import Explanation, RowExplanation, explain_rows
-from tartree.explain.terms import gap_text
-from tartree.explain.terms import number as said
+from tartree.explain.text.number_text import percent
+from tartree.explain.text.terms import gap_text
+from tartree.explain.text.terms import number as said
+from tartree.explain.tree_evaluation import check_count
 
 
 @styled

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain import evaluation as ev
-from tartree.explain.functions import linear_parameters, step_parameters
-from tartree.explain.gradients import mean_gradients
-from tartree.explain.terms import TEXT_TERMS, LinearView, constant_view, linear_view, number, threshold_text
-from tartree.explain.view import ConditionView, LeafModelView, NodeView
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.attribution.gradients import mean_gradients
+from tartree.explain.text.terms import TEXT_TERMS, LinearView, constant_view, linear_view, number, threshold_text
+from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
+from tartree.explain.tree_view.views import ConditionView, LeafModelView, NodeView
 from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
 from tartree.table import Feature
 

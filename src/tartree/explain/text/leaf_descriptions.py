@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tartree.explain import evaluation as ev
-from tartree.explain.rounding import percent
-from tartree.explain.terms import label_of, number
-from tartree.explain.view import TreeView, view
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.text.number_text import percent
+from tartree.explain.text.terms import label_of, number
+from tartree.explain.tree_view.views import TreeView, view
 
 FloatArray = NDArray[np.float64]
 

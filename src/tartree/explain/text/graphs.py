@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tartree.explain.evaluation import check_count
-from tartree.explain.layout import Outline, Spot, outline
-from tartree.explain.models import leaf_texts
-from tartree.explain.rounding import percent
-from tartree.explain.terms import number as said
-from tartree.explain.view import TreeView, view
+from tartree.explain.text.number_text import percent
+from tartree.explain.text.terms import number as said
+from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.layout import Outline, Spot, outline
+from tartree.explain.tree_view.node_models import leaf_texts
+from tartree.explain.tree_view.views import TreeView, view
 from tartree.structure import Structure
 
 WIDEST_PEN = 12.0  # of an edge that all rows take

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tartree.explain.evaluation import check_count
-from tartree.explain.models import condition_texts, leaf_texts
-from tartree.explain.rounding import percent, probability_text
-from tartree.explain.terms import number
-from tartree.explain.view import MemberView, NodeView, TreeView, view
+from tartree.explain.text.number_text import percent, probability_text
+from tartree.explain.text.terms import number
+from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.node_models import condition_texts, leaf_texts
+from tartree.explain.tree_view.views import MemberView, NodeView, TreeView, view
 
 
 def export_text(

@@ -17,9 +17,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tartree.explain import evaluation as ev
-from tartree.explain.functions import linear_parameters, step_parameters
-from tartree.explain.integrals import completed, mean_gradient
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.attribution.integrals import completed, mean_gradient
+from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
 
 #: Numbers held at once.

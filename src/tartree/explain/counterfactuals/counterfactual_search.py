@@ -20,12 +20,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain import evaluation as ev
-from tartree.explain.changing import original_value, with_values, written_near
-from tartree.explain.distilling import predict_rows
-from tartree.explain.goals import Goal, decision_lines, is_out_of_reach
-from tartree.explain.rounding import candidates, exact_text
-from tartree.explain.terms import gap_text
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.counterfactuals.goals import Goal, decision_lines, is_out_of_reach
+from tartree.explain.counterfactuals.row_edits import original_value, with_values, written_near
+from tartree.explain.simplification.distillation import predict_rows
+from tartree.explain.text.number_text import candidates, exact_text
+from tartree.explain.text.terms import gap_text
 from tartree.table.reading import read_table
 
 FloatArray = NDArray[np.float64]

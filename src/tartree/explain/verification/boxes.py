@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tartree.explain import evaluation as ev
+from tartree.explain import tree_evaluation as ev
 from tartree.nn import ACTIVATIONS, Classes, ConstantLeaf, Gaussian, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.products import GroupedMLP
 from tartree.ops import Activation

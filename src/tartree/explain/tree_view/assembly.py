@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain import evaluation as ev
-from tartree.explain.functions import activation_name, decision_view, leaf_view, logit_scales
-from tartree.explain.models import conditions_of, leaf_models_of
-from tartree.explain.terms import label_of, number
-from tartree.explain.view import (
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.text.terms import label_of, number
+from tartree.explain.tree_view.function_views import activation_name, decision_view, leaf_view, logit_scales
+from tartree.explain.tree_view.node_models import conditions_of, leaf_models_of
+from tartree.explain.tree_view.views import (
     ColumnView,
     EdgeView,
     FeatureView,

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.explain.rounding import ALL_DIGITS, exact_text, rounded
+from tartree.explain.text.number_text import ALL_DIGITS, exact_text, rounded
 from tartree.table import Feature, units
 
 DAY, HOUR = 86400.0, 3600.0

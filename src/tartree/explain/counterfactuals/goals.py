@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tartree.explain.boxes import Boxes, Interval, prediction_interval
-from tartree.explain.functions import linear_parameters, step_parameters
+from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
+from tartree.explain.verification.boxes import Boxes, Interval, prediction_interval
 from tartree.nn import ConstantLeaf, MLPLeaf, Tree
 
 #: Parts of a column's range that a proof begins with, and the most it looks at; the most numbers for a part.

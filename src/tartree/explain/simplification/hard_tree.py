@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tartree.explain import evaluation as ev
-from tartree.explain.boxes import RISING
-from tartree.explain.rounding import at_most, percent
-from tartree.explain.simplifying import estimator_with
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.simplification.simplifier import estimator_with
+from tartree.explain.text.number_text import at_most, percent
+from tartree.explain.verification.boxes import RISING
 from tartree.nn import MLPDecision, Tree, UniformDecision
 
 #: What logits are multiplied by: a decision of 50.1 % becomes one of 98 %.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tartree.explain import evaluation as ev
+from tartree.explain import tree_evaluation as ev
 from tartree.nn import Tree
 from tartree.structure import Structure
 

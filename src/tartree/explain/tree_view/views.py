@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.explain.functions import FunctionView
-from tartree.explain.terms import LinearView
+from tartree.explain.text.terms import LinearView
+from tartree.explain.tree_view.function_views import FunctionView
 
 FloatArray = NDArray[np.float64]
 Plain = str | bool | int | float
@@ -277,7 +277,7 @@ def view(
     >>> tree.widths, tree.columns[0].name, round(float(tree.members[0].nodes[0].arrival), 3)
     ((1, 2), 'sepal length (cm)', 1.0)
     """
-    from tartree.explain.viewing import make_view
+    from tartree.explain.tree_view.assembly import make_view
 
     return make_view(estimator, X, y, sample_weight, max_terms=max_terms, typical=typical)
 

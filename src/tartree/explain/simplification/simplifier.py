@@ -10,13 +10,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tartree.explain import evaluation as ev
-from tartree.explain.boxes import data_box
-from tartree.explain.certificates import Certificate, bound_change
-from tartree.explain.distilling import Lesson, largest_change, predict_rows, refit
-from tartree.explain.functions import linear_parameters
-from tartree.explain.ordering import removal_order
-from tartree.explain.shrinking import Origin, check_shrinkable, logits_by_node, shrink_structure, shrink_tree
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.simplification.distillation import Lesson, largest_change, predict_rows, refit
+from tartree.explain.simplification.removal_order import removal_order
+from tartree.explain.simplification.subtree import (
+    Origin,
+    check_shrinkable,
+    logits_by_node,
+    shrink_structure,
+    shrink_tree,
+)
+from tartree.explain.tree_view.function_views import linear_parameters
+from tartree.explain.verification.boxes import data_box
+from tartree.explain.verification.certificates import Certificate, bound_change
 from tartree.nn import ACTIVATIONS, Classes, MLPDecision, MLPLeaf, Tree
 
 #: Rows that a refit looks at, at most; changes are measured on all that are given.

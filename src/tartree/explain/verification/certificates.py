@@ -12,8 +12,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tartree.explain import evaluation as ev
-from tartree.explain.boxes import (
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.simplification.subtree import Node, Origin, logit_map, logits_by_node, shrink_tree
+from tartree.explain.text.number_text import at_most
+from tartree.explain.tree_view.function_views import linear_parameters
+from tartree.explain.verification.boxes import (
     RISING,
     Boxes,
     Interval,
@@ -24,9 +27,6 @@ from tartree.explain.boxes import (
     leaf_interval,
     node_intervals,
 )
-from tartree.explain.functions import linear_parameters
-from tartree.explain.rounding import at_most
-from tartree.explain.shrinking import Node, Origin, logit_map, logits_by_node, shrink_tree
 from tartree.nn import ACTIVATIONS, Classes, ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure

@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain import evaluation as ev
-from tartree.explain.functions import linear_parameters, step_parameters
-from tartree.explain.gradients import mean_gradients
-from tartree.explain.shrinking import logits_by_node
-from tartree.explain.viewing import row_weights, true_outputs
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.attribution.gradients import mean_gradients
+from tartree.explain.simplification.subtree import logits_by_node
+from tartree.explain.tree_view.assembly import row_weights, true_outputs
+from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
 from tartree.structure import Structure
 

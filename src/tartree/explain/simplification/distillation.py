@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from tartree.explain import evaluation as ev
+from tartree.explain import tree_evaluation as ev
 from tartree.nn import Classes, Tree
 
 #: The largest change is pressed by a mean of so high a power; the even power of the second stage.

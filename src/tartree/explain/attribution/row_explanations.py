@@ -11,13 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain import evaluation as ev
-from tartree.explain.contributions import contributions
-from tartree.explain.gradients import jacobians
-from tartree.explain.paths import likely_ways
-from tartree.explain.terms import gap_text, number, term_of
-from tartree.explain.view import ConditionView, TreeView
-from tartree.explain.viewing import make_view, usual_spread
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.attribution.contributions import contributions
+from tartree.explain.attribution.gradients import jacobians
+from tartree.explain.attribution.likely_paths import likely_ways
+from tartree.explain.text.terms import gap_text, number, term_of
+from tartree.explain.tree_view.assembly import make_view, usual_spread
+from tartree.explain.tree_view.views import ConditionView, TreeView
 from tartree.nn import Tree
 from tartree.structure import Structure
 from tartree.table import Feature, Scaling
