@@ -14,7 +14,8 @@ from tartree.explain.simplification.simplifier import simplification_path, simpl
 from tartree.explain.text.graphs import export_dot, export_mermaid
 from tartree.explain.text.leaf_descriptions import LeafDescription, describe_leaves
 from tartree.explain.text.rules import export_text
-from tartree.explain.tree_view.views import TreeView, view
+from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.views import TreeView
 from tartree.explain.verification.certificates import Certificate
 
 if TYPE_CHECKING:

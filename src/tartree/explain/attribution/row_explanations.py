@@ -15,7 +15,8 @@ from tartree.explain import tree_evaluation as ev
 from tartree.explain.attribution.contributions import contributions
 from tartree.explain.attribution.gradients import jacobians
 from tartree.explain.attribution.likely_paths import likely_ways
-from tartree.explain.text.terms import gap_text, number, term_of
+from tartree.explain.text.number_text import format_number, mark_missing
+from tartree.explain.text.terms import term_of
 from tartree.explain.tree_view.assembly import make_view, usual_spread
 from tartree.explain.tree_view.views import ConditionView, TreeView
 from tartree.nn import Tree
@@ -84,16 +85,16 @@ class RowExplanation:
 
     def said(self, column: str) -> str:
         """The value of a column as text; of a gap, what is read in its place."""
-        return gap_text(_said(self.values[column]), column in self.gaps)
+        return mark_missing(_said(self.values[column]), column in self.gaps)
 
     def text(self, most: int = 5) -> str:
         """A few lines to read."""
         output = int(self.prediction.argmax()) if self.label is not None else 0
-        lines = [f"{self.outputs[output]}: {number(float(self.prediction[output]))}"]
+        lines = [f"{self.outputs[output]}: {format_number(float(self.prediction[output]))}"]
         for path in self.paths:
-            lines.append(f"path to leaf {path.leaf} with probability {number(path.probability)}")
-            lines += [f"  {number(step.probability)}  {step.condition}" for step in path.steps]
-        lines.append(f"contributions, from {number(float(self.base[output]))} of the reference row")
+            lines.append(f"path to leaf {path.leaf} with probability {format_number(path.probability)}")
+            lines += [f"  {format_number(step.probability)}  {step.condition}" for step in path.steps]
+        lines.append(f"contributions, from {format_number(float(self.base[output]))} of the reference row")
         parts = self.strongest(output, most)
         lines += [f"  {value:+.4f}  {name} = {self.said(name)}" for name, value in parts]
         return "\n".join(lines)
@@ -213,7 +214,7 @@ class Explanation:
         terms = []
         for k in order[slopes[order] != 0][: self.max_terms]:
             term = term_of(self.features[k], int(k), float(slopes[k]), float(strength[k]))
-            said = gap_text(_said(self.values[term.name][row]), bool(self.gaps[row, term.column]))
+            said = mark_missing(_said(self.values[term.name][row]), bool(self.gaps[row, term.column]))
             terms.append(StepTerm(term.label, sign * term.weight, said, float(effects[k])))
         return tuple(terms)
 
@@ -311,7 +312,7 @@ def explain_rows(
 
 
 def _said(value: Any) -> str:
-    return number(float(value)) if isinstance(value, float | np.floating) else str(value)
+    return format_number(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
 def reference_row(estimator: Any, background: Any = None) -> Tensor:

@@ -24,8 +24,7 @@ from tartree.explain import tree_evaluation as ev
 from tartree.explain.counterfactuals.goals import Goal, decision_lines, is_out_of_reach
 from tartree.explain.counterfactuals.row_edits import original_value, with_values, written_near
 from tartree.explain.simplification.distillation import predict_rows
-from tartree.explain.text.number_text import candidates, exact_text
-from tartree.explain.text.terms import gap_text
+from tartree.explain.text.number_text import candidates, exact_text, mark_missing
 from tartree.table.reading import read_table
 
 FloatArray = NDArray[np.float64]
@@ -76,7 +75,7 @@ class Counterfactual:
         if not self.found:
             return self.reason
         changes = " and ".join(
-            f"{c.column} were {_text(c.after, c.unit)} instead of {gap_text(_text(c.before, c.unit), c.missing)}"
+            f"{c.column} were {_text(c.after, c.unit)} instead of {mark_missing(_text(c.before, c.unit), c.missing)}"
             for c in self.changes
         )
         before, after = _prediction_texts(self.before, self.after)

@@ -21,7 +21,8 @@ from tartree.explain.page.rows import choose_rows, plain_columns
 from tartree.explain.page.validation import Validation
 from tartree.explain.simplification.simplifier import simplification_path
 from tartree.explain.simplification.subtree import check_shrinkable
-from tartree.explain.tree_view.views import TreeView, view
+from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.views import TreeView
 
 #: The most smaller models on a page, and the most leaves of the largest of them, where sizes are not given.
 MOST_SIZES, MOST_LEAVES = 5, 32

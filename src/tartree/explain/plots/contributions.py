@@ -24,9 +24,8 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
-from tartree.explain.text.number_text import percent
-from tartree.explain.text.terms import gap_text
-from tartree.explain.text.terms import number as said
+from tartree.explain.text.number_text import format_number as said
+from tartree.explain.text.number_text import mark_missing, percent
 from tartree.explain.tree_evaluation import check_count
 
 
@@ -114,7 +113,7 @@ def _steps(own: RowExplanation, output: int, max_columns: int) -> tuple[NDArray[
     for k in shown:
         value = own.values[own.columns[k]]
         text = said(float(f"{value:.4g}")) if isinstance(value, float | np.floating) else plain(value)
-        keep = f" = {fit(gap_text(text, own.columns[k] in own.gaps), 90, 9)}"
+        keep = f" = {fit(mark_missing(text, own.columns[k] in own.gaps), 90, 9)}"
         labels.append(fit(own.columns[k], MOST_NAME, 9, keep=keep))
     parts = every[shown]
     if len(rest):

@@ -11,7 +11,7 @@ from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars
 from tartree.explain.plots.canvas import Box, Canvas
 from tartree.explain.plots.scene import Scene
 from tartree.explain.plots.style import INK, LINE, QUIET, TRACK, fit, ink_on, percent, text_width, wrapped
-from tartree.explain.text.terms import number as said
+from tartree.explain.text.number_text import format_number as said
 from tartree.explain.tree_view.layout import Outline, Spot
 from tartree.explain.tree_view.views import NodeView
 

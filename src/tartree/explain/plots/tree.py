@@ -9,7 +9,7 @@ from tartree.explain.plots.canvas import Box, Canvas, key_width
 from tartree.explain.plots.painters import Cards, Flows, Labels, Painter
 from tartree.explain.plots.scene import Scene, make_scene, row_view, view_with_rows
 from tartree.explain.plots.style import OTHER, QUIET, branch_colours, fit, percent, plain, styled, text_width
-from tartree.explain.text.terms import number as said
+from tartree.explain.text.number_text import format_number as said
 from tartree.explain.tree_evaluation import check_count
 from tartree.explain.tree_view.layout import Layout, Outline, outline, place
 from tartree.structure import Structure

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tartree.explain.text.number_text import percent
-from tartree.explain.text.terms import number as said
+from tartree.explain.text.number_text import format_number, percent
 from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.assembly import view
 from tartree.explain.tree_view.layout import Outline, Spot, outline
 from tartree.explain.tree_view.node_models import leaf_texts
-from tartree.explain.tree_view.views import TreeView, view
+from tartree.explain.tree_view.views import TreeView
 from tartree.structure import Structure
 
 WIDEST_PEN = 12.0  # of an edge that all rows take
@@ -113,7 +113,9 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
         best = sorted(range(len(tree.outputs)), key=lambda k: -data.predicted[k])[:3]
         lines += [f"{_short(tree.outputs[k])}: {percent(float(data.predicted[k]), 1)}" for k in best]
     else:
-        lines += [f"{_short(name)}: {said(float(v))}" for name, v in zip(tree.outputs, data.predicted, strict=True)]
+        lines += [
+            f"{_short(name)}: {format_number(float(v))}" for name, v in zip(tree.outputs, data.predicted, strict=True)
+        ]
     return lines
 
 
@@ -126,18 +128,18 @@ def _terms(function: Any, max_terms: int, lead: str) -> list[str]:
     lines = [lead]
     for k, term in enumerate(function.terms[:max_terms]):
         sign = "-" if term.weight < 0 else "+" if k else ""
-        lines.append(f"{sign}{said(abs(term.weight))} * {_short(term.label)}")
+        lines.append(f"{sign}{format_number(abs(term.weight))} * {_short(term.label)}")
     rest = function.n_terms - min(max_terms, len(function.terms))
     if rest:
         lines.append(f"and {rest} smaller term{'s' * (rest > 1)}")
     if function.bias is not None:
-        lines.append(f"is above {said(-function.bias)}")
+        lines.append(f"is above {format_number(-function.bias)}")
     return lines
 
 
 def _score(position: int, function: Any, max_terms: int) -> str:
     """The strongest terms of the score of one of several children."""
-    terms = [f"{said(term.weight)} * {_short(term.label)}" for term in function.terms[:max_terms]]
+    terms = [f"{format_number(term.weight)} * {_short(term.label)}" for term in function.terms[:max_terms]]
     return f"score {position}: {'; '.join(terms) or 'constant'}{'; …' * (function.n_terms > len(terms))}"
 
 

@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from tartree.explain import tree_evaluation as ev
-from tartree.explain.text.number_text import percent
-from tartree.explain.text.terms import label_of, number
-from tartree.explain.tree_view.views import TreeView, view
+from tartree.explain.text.number_text import format_number, percent
+from tartree.explain.text.terms import label_of
+from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.views import TreeView
 
 FloatArray = NDArray[np.float64]
 
@@ -92,7 +93,7 @@ def _prediction(tree: TreeView, predicted: FloatArray) -> str:
         best = int(predicted.argmax())
         return f"{tree.outputs[best]} ({percent(float(predicted[best]))})"
     pairs = zip(tree.outputs, predicted, strict=True)
-    return ", ".join(f"{name} {number(float(value))}" for name, value in pairs)
+    return ", ".join(f"{name} {format_number(float(value))}" for name, value in pairs)
 
 
 def _region(tree: TreeView, member: int, leaf: int) -> tuple[str, ...]:
@@ -123,7 +124,7 @@ def _special(estimator: Any, tree: TreeView, mean: FloatArray, most: int) -> tup
         feature = estimator.encoder_.features_[k]
         if feature.kind == "value":
             here, all_rows = (feature.original(float(value)) for value in (mean[k], overall[k]))
-            said = [value if isinstance(value, str) else number(float(value)) for value in (here, all_rows)]
+            said = [value if isinstance(value, str) else format_number(float(value)) for value in (here, all_rows)]
             texts.append(f"{feature.name} is {'higher' if apart[k] > 0 else 'lower'}: {said[0]}, {said[1]} overall")
         else:
             word = "more" if apart[k] > 0 else "less"

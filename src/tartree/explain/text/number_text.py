@@ -14,6 +14,23 @@ ALL_DIGITS = 17
 NOISE = 1e-9
 
 
+def format_number(value: float) -> str:
+    """A number short enough to read: four digits, no exponent where it can be helped."""
+    if value == 0 or not np.isfinite(value):
+        return "0" if value == 0 else str(value)
+    if 1e-4 <= abs(value) < 1e7:
+        text = np.format_float_positional(value, precision=4, unique=False, fractional=False, trim="-")
+        return str(text)
+    return f"{value:.3g}"
+
+
+def mark_missing(text: str, missing: bool) -> str:
+    """A value as text; of a gap, that it is one, and what is read in its place."""
+    if not missing:
+        return text
+    return "missing" if text in ("nan", "None") else f"missing, read as {text}"
+
+
 def rounded(value: float, digits: int, *, up: bool) -> float:
     """A number with so many significant digits, rounded up or down.
 

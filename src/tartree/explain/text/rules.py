@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tartree.explain.text.number_text import percent, probability_text
-from tartree.explain.text.terms import number
+from tartree.explain.text.number_text import format_number, percent, probability_text
 from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.assembly import view
 from tartree.explain.tree_view.node_models import condition_texts, leaf_texts
-from tartree.explain.tree_view.views import MemberView, NodeView, TreeView, view
+from tartree.explain.tree_view.views import MemberView, NodeView, TreeView
 
 
 def export_text(
@@ -118,7 +118,7 @@ class _Writer:
         if self.tree.task == "classification":
             best = int(np.argmax(predicted))
             return f"class: {self.tree.outputs[best]} ({probability_text(float(predicted[best]))})"
-        return "value: " + ", ".join(number(float(value)) for value in predicted)
+        return "value: " + ", ".join(format_number(float(value)) for value in predicted)
 
     def _n_leaves(self, node: NodeView) -> int:
         reach = {node.number}

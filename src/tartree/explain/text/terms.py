@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.explain.text.number_text import ALL_DIGITS, exact_text, rounded
+from tartree.explain.text.number_text import ALL_DIGITS, exact_text, format_number, rounded
 from tartree.table import Feature, units
 
 DAY, HOUR = 86400.0, 3600.0
@@ -81,23 +81,6 @@ def label_of(feature: Feature, column_name: str | None = None) -> str:
     return f"{name} is another" if feature.kind == "other" else f"{name} is missing"
 
 
-def number(value: float) -> str:
-    """A number short enough to read: four digits, no exponent where it can be helped."""
-    if value == 0 or not np.isfinite(value):
-        return "0" if value == 0 else str(value)
-    if 1e-4 <= abs(value) < 1e7:
-        text = np.format_float_positional(value, precision=4, unique=False, fractional=False, trim="-")
-        return str(text)
-    return f"{value:.3g}"
-
-
-def gap_text(text: str, missing: bool) -> str:
-    """A value as text; of a gap, that it is one, and what is read in its place."""
-    if not missing:
-        return text
-    return "missing" if text in ("nan", "None") else f"missing, read as {text}"
-
-
 def linear_view(
     features: Sequence[Feature],
     weights: NDArray[np.float64],
@@ -146,7 +129,7 @@ def linear_view(
 
 
 def constant_view(value: float) -> LinearView:
-    return LinearView("constant", (), 0, value, value, number(value), "always" if value > 0 else "never")
+    return LinearView("constant", (), 0, value, value, format_number(value), "always" if value > 0 else "never")
 
 
 def term_of(feature: Feature, index: int, weight: float, strength: float) -> Term:
@@ -188,7 +171,7 @@ def _products(terms: Sequence[Term], rest: int) -> str:
     for term in terms:
         name = f"[{term.label}]" if term.kind != "value" else term.label
         sign = "-" if term.weight < 0 else "+"
-        product = f"{number(abs(term.weight))} * {name}"
+        product = f"{format_number(abs(term.weight))} * {name}"
         text = f"{text} {sign} {product}" if text else f"-{product}" if term.weight < 0 else product
     if rest:
         text += f" + {rest} smaller term{'s' if rest > 1 else ''}"
@@ -200,8 +183,8 @@ def _sum_text(terms: Sequence[Term], rest: int, bias: float | None) -> str:
     if bias is None:
         return text
     if not text:
-        return number(bias)
-    return text if bias == 0 else f"{text} {'-' if bias < 0 else '+'} {number(abs(bias))}"
+        return format_number(bias)
+    return text if bias == 0 else f"{text} {'-' if bias < 0 else '+'} {format_number(abs(bias))}"
 
 
 def _condition_text(terms: Sequence[Term], n_terms: int, bias: float | None) -> str:
@@ -210,7 +193,7 @@ def _condition_text(terms: Sequence[Term], n_terms: int, bias: float | None) -> 
         return f"a function, mostly of {', '.join(term.name for term in terms)}" if terms else "a function"
     if not terms:
         return "always" if bias > 0 else "never" if bias < 0 else "even"
-    return f"{_products(terms, n_terms - len(terms))} > {number(-bias)}"
+    return f"{_products(terms, n_terms - len(terms))} > {format_number(-bias)}"
 
 
 def _one_term(term: Term, feature: Feature, weight: float, bias: float) -> str:

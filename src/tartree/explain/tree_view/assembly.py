@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.explain import tree_evaluation as ev
-from tartree.explain.text.terms import label_of, number
+from tartree.explain.text.number_text import format_number
+from tartree.explain.text.terms import label_of
 from tartree.explain.tree_view.function_views import activation_name, decision_view, leaf_view, logit_scales
 from tartree.explain.tree_view.node_models import conditions_of, leaf_models_of
 from tartree.explain.tree_view.views import (
@@ -29,6 +30,43 @@ from tartree.table import Boolean, Category, Constant, Numeric, Scaling
 from tartree.table.columns import written
 
 FloatArray = NDArray[np.float64]
+
+
+def view(
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    max_terms: int = 12,
+    typical: int = 3,
+) -> TreeView:
+    """A fitted estimator as plain data.
+
+    Parameters
+    ----------
+    estimator : fitted TartClassifier or TartRegressor
+    X : table of shape (rows, columns), optional
+        Rows to count, such as those of training. Without them nothing is said about arrivals, and strengths take
+        the spread of the columns in training.
+    y : array of shape (rows,) or (rows, targets), optional
+        What they really are: the class mix, or mean and spread of the target, of each node.
+    sample_weight : array of shape (rows,), optional
+    max_terms : int, default=12
+        How many terms of a condition or leaf are listed, the strongest first.
+    typical : int, default=3
+        Typical rows of each leaf.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> tree = explain.view(TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y), X, y)
+    >>> tree.widths, tree.columns[0].name, round(float(tree.members[0].nodes[0].arrival), 3)
+    ((1, 2), 'sepal length (cm)', 1.0)
+    """
+    return make_view(estimator, X, y, sample_weight, max_terms=max_terms, typical=typical)
 
 
 def make_view(
@@ -134,7 +172,7 @@ def _column_view(name: str, column: Any, own: tuple[int, ...]) -> ColumnView:
     if isinstance(column, Numeric):
         unit, whole, low, high, typical = column.unit, column.whole, column.low, column.high, column.fill
         texts = written(np.array([low, high, typical]), unit, fine=column.scaling.scale < 1000.0).tolist()
-        low_text, high_text, typical_text = (t if isinstance(t, str) else number(t) for t in texts)
+        low_text, high_text, typical_text = (t if isinstance(t, str) else format_number(t) for t in texts)
     elif isinstance(column, Boolean):
         typical, levels = column.fill, (True, False)
     elif isinstance(column, Category):

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.attribution.gradients import mean_gradients
-from tartree.explain.text.terms import TEXT_TERMS, LinearView, constant_view, linear_view, number, threshold_text
+from tartree.explain.text.number_text import format_number
+from tartree.explain.text.terms import TEXT_TERMS, LinearView, constant_view, linear_view, threshold_text
 from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.explain.tree_view.views import ConditionView, LeafModelView, NodeView
 from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
@@ -151,7 +152,9 @@ def leaf_models_of(
             names[: len(own)],
             tuple(_leaf_text(name, function, TEXT_TERMS) for name, function in zip(names, own, strict=False))
             if shares is None
-            else tuple(f"probability of {name} = {number(p)}" for name, p in zip(outputs, shares[u], strict=True)),
+            else tuple(
+                f"probability of {name} = {format_number(p)}" for name, p in zip(outputs, shares[u], strict=True)
+            ),
         )
         for u, own in enumerate(views)
     )
@@ -168,7 +171,7 @@ def _leaf_text(name: str, function: LinearView, max_terms: int) -> str:
     if function.method == "gradient":
         return f"{name}: a function, mostly of {', '.join(term.name for term in function.terms[:max_terms])}"
     if function.method == "constant":
-        return f"{name} = {number(function.bias or 0.0)}"
+        return f"{name} = {format_number(function.bias or 0.0)}"
     return f"{name} = {function.text_of(max_terms)}"
 
 

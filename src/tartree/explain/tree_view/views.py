@@ -243,45 +243,6 @@ class TreeView:
         return plain
 
 
-def view(
-    estimator: Any,
-    X: Any = None,
-    y: Any = None,
-    sample_weight: Any = None,
-    *,
-    max_terms: int = 12,
-    typical: int = 3,
-) -> TreeView:
-    """A fitted estimator as plain data.
-
-    Parameters
-    ----------
-    estimator : fitted TartClassifier or TartRegressor
-    X : table of shape (rows, columns), optional
-        Rows to count, such as those of training. Without them nothing is said about arrivals, and strengths take
-        the spread of the columns in training.
-    y : array of shape (rows,) or (rows, targets), optional
-        What they really are: the class mix, or mean and spread of the target, of each node.
-    sample_weight : array of shape (rows,), optional
-    max_terms : int, default=12
-        How many terms of a condition or leaf are listed, the strongest first.
-    typical : int, default=3
-        Typical rows of each leaf.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from tartree import TartClassifier, explain
-    >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> tree = explain.view(TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y), X, y)
-    >>> tree.widths, tree.columns[0].name, round(float(tree.members[0].nodes[0].arrival), 3)
-    ((1, 2), 'sepal length (cm)', 1.0)
-    """
-    from tartree.explain.tree_view.assembly import make_view
-
-    return make_view(estimator, X, y, sample_weight, max_terms=max_terms, typical=typical)
-
-
 def _plain(value: Any, digits: int | None) -> Any:
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name), digits) for field in fields(value)}

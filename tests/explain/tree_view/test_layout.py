@@ -6,7 +6,7 @@ import pytest
 from tartree import Structure
 from tartree.explain.tree_view.layout import crossings, outline, place
 
-from ..optional import given, settings, st
+from tests.optional import given, settings, st
 
 GAP = 0.25
 
