@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from tartree import TartClassifier, TartRegressor
-from tartree.explain.evaluation import double_tree
-from tartree.explain.shrinking import shrink_structure, shrink_tree
-from tartree.explain.simplifying import estimator_with
+from tartree.explain.simplification.simplifier import estimator_with
+from tartree.explain.simplification.subtree import shrink_structure, shrink_tree
+from tartree.explain.tree_evaluation import double_tree
 from tests.tolerances import on_cpu
 
 KINDS = {

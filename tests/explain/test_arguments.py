@@ -9,7 +9,7 @@ from sklearn.tree import DecisionTreeClassifier
 from tartree import TartClassifier, TartRegressor, explain
 from tartree.explain import plots
 from tartree.explain.page import write_report
-from tartree.explain.simplifying import _Work
+from tartree.explain.simplification.simplifier import _Work
 from tests.explain.models import fit
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tartree import TartClassifier, TartRegressor, explain
 from tartree.explain.page import Validation, reporting, write_report
-from tartree.explain.rounding import at_most
+from tartree.explain.text.number_text import at_most
 
 pytestmark = pytest.mark.browser
 

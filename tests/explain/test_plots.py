@@ -8,8 +8,8 @@ import pytest
 
 from tartree import Structure, TartClassifier, TartRegressor
 from tartree.explain import view
-from tartree.explain.importances import importances
-from tartree.explain.rows import explain_rows
+from tartree.explain.attribution.importances import importances
+from tartree.explain.attribution.row_explanations import explain_rows
 
 matplotlib = pytest.importorskip("matplotlib", reason="pictures need the extra plot")
 matplotlib.use("Agg")
@@ -143,8 +143,8 @@ def test_texts_of_a_tree_are_apart_and_streams_as_wide_as_the_arrival(trees, nam
 
 @pytest.mark.parametrize(("name", "painter"), [("8 leaves", Cards), ("32 leaves", Labels), ("64 leaves", Flows)])
 def test_detail_falls_with_the_number_of_leaves(trees, name, painter):
-    from tartree.explain.layout import outline
     from tartree.explain.plots.tree import _painter
+    from tartree.explain.tree_view.layout import outline
 
     tree, _ = trees[name]
     made, _ = _painter(make_scene(tree, 0, 0, None), outline(SHAPES[name]), "auto", 3)

@@ -4,7 +4,7 @@ import torch
 from sklearn.datasets import load_iris
 
 from tartree import losses, zoo
-from tartree.explain.evaluation import double_tree, encode
+from tartree.explain.tree_evaluation import double_tree, encode
 from tartree.nn import Conv
 from tartree.training import Recipe
 

@@ -4,7 +4,7 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
 from tartree import Structure, TartClassifier, TartRegressor, zoo
-from tartree.explain.evaluation import double_tree, encode
+from tartree.explain.tree_evaluation import double_tree, encode
 from tartree.nn import Pieces
 from tartree.training import Recipe
 

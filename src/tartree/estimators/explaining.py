@@ -115,7 +115,7 @@ class Explaining:
                 raise AttributeError(
                     "feature_importances_ is not known of a table read from disk: call explain.importances(model, X, y)"
                 )
-            from tartree.explain.importances import sample_importances
+            from tartree.explain.attribution.importances import sample_importances
 
             self._importances = sample_importances(self, *self._sample)
         return self._importances

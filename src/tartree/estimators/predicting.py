@@ -117,7 +117,7 @@ class Predicting:
         With several members the nodes of all members stand side by side, and a second array says where each member's
         begin, as in scikit-learn's forests.
         """
-        from tartree.explain.evaluation import hard_paths
+        from tartree.explain.tree_evaluation import hard_paths
 
         check_is_fitted(self, "tree_")
         structure = self.structure_

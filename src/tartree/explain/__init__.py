@@ -6,16 +6,17 @@ Functions take a fitted `TartClassifier` or `TartRegressor`. README.md in this f
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from tartree.explain.certificates import Certificate
-from tartree.explain.counterfactuals import Counterfactual, counterfactual
-from tartree.explain.graphs import export_dot, export_mermaid
-from tartree.explain.hardening import Hardening, harden
-from tartree.explain.importances import importances
-from tartree.explain.leaves import LeafDescription, describe_leaves
-from tartree.explain.rows import Explanation, RowExplanation, explain_rows
-from tartree.explain.simplifying import simplification_path, simplify
-from tartree.explain.text import export_text
-from tartree.explain.view import TreeView, view
+from tartree.explain.attribution.importances import importances
+from tartree.explain.attribution.row_explanations import Explanation, RowExplanation, explain_rows
+from tartree.explain.counterfactuals.counterfactual_search import Counterfactual, counterfactual
+from tartree.explain.simplification.hard_tree import Hardening, harden
+from tartree.explain.simplification.simplifier import simplification_path, simplify
+from tartree.explain.text.graphs import export_dot, export_mermaid
+from tartree.explain.text.leaf_descriptions import LeafDescription, describe_leaves
+from tartree.explain.text.rules import export_text
+from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.views import TreeView
+from tartree.explain.verification.certificates import Certificate
 
 if TYPE_CHECKING:
     from tartree.explain import page as page

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain.functions import linear_parameters, step_parameters
+from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.nn import Selection, Tree, UniformDecision
 from tartree.structure import Structure
 

@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.explain.functions import FunctionView
-from tartree.explain.terms import LinearView
-from tartree.explain.view import ColumnView, ConditionView, FeatureView, LeafModelView, MemberView, NodeData, TreeView
+from tartree.explain.text.terms import LinearView
+from tartree.explain.tree_view.function_views import FunctionView
+from tartree.explain.tree_view.views import (
+    ColumnView,
+    ConditionView,
+    FeatureView,
+    LeafModelView,
+    MemberView,
+    NodeData,
+    TreeView,
+)
 
 MOST_TERMS = 7  # of a condition or a leaf, listed on the page
 DIGITS = 5  # of what is shown; parameters are exact

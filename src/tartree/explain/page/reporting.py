@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree import __version__
-from tartree.explain import evaluation as ev
-from tartree.explain.importances import importances
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.attribution.importances import importances
 from tartree.explain.page.bundling import make_page
 from tartree.explain.page.models import plain_column, plain_feature, plain_model
 from tartree.explain.page.quality import classification_quality, regression_quality
 from tartree.explain.page.rows import choose_rows, plain_columns
 from tartree.explain.page.validation import Validation
-from tartree.explain.shrinking import check_shrinkable
-from tartree.explain.simplifying import simplification_path
-from tartree.explain.view import TreeView, view
+from tartree.explain.simplification.simplifier import simplification_path
+from tartree.explain.simplification.subtree import check_shrinkable
+from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.views import TreeView
 
 #: The most smaller models on a page, and the most leaves of the largest of them, where sizes are not given.
 MOST_SIZES, MOST_LEAVES = 5, 32

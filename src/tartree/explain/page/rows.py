@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.explain.view import ColumnView
+from tartree.explain.tree_view.views import ColumnView
 from tartree.table.columns import as_numbers, as_texts
 from tartree.table.reading import RawColumn, read_table
 

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.explain.plots.style import LESS, MORE, branch_colours, class_colours
-from tartree.explain.terms import LinearView, number
-from tartree.explain.view import FeatureView, MemberView, TreeView
+from tartree.explain.text.number_text import format_number
+from tartree.explain.text.terms import LinearView
+from tartree.explain.tree_view.views import FeatureView, MemberView, TreeView
 
 FloatArray = NDArray[np.float64]
 MOST_PARTS = 6  # bars side by side for one feature; with more classes, the strongest alone
@@ -72,7 +73,7 @@ def feature_value(tree: TreeView, feature: FeatureView, encoded: float) -> str:
 
 
 def _short(value: float) -> str:
-    return number(float(f"{value:.3g}"))
+    return format_number(float(f"{value:.3g}"))
 
 
 def turning_point(tree: TreeView, feature: FeatureView) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tartree.explain.evaluation import check_count
 from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars, output_colours
 from tartree.explain.plots.painters import name_of
 from tartree.explain.plots.scene import check_member, row_view, tree_view
@@ -19,7 +18,8 @@ from tartree.explain.plots.style import (
     plain,
     styled,
 )
-from tartree.explain.view import TreeView
+from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.views import TreeView
 
 
 @styled

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.explain.evaluation import check_count
-from tartree.explain.importances import importances
+from tartree.explain.attribution.importances import importances
+from tartree.explain.attribution.row_explanations import Explanation, RowExplanation, explain_rows
 from tartree.explain.plots.scene import one_row
 from tartree.explain.plots.style import (
     INK,
@@ -24,10 +24,9 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
-from tartree.explain.rounding import percent
-from tartree.explain.rows import Explanation, RowExplanation, explain_rows
-from tartree.explain.terms import gap_text
-from tartree.explain.terms import number as said
+from tartree.explain.text.number_text import format_number as said
+from tartree.explain.text.number_text import mark_missing, percent
+from tartree.explain.tree_evaluation import check_count
 
 
 @styled
@@ -114,7 +113,7 @@ def _steps(own: RowExplanation, output: int, max_columns: int) -> tuple[NDArray[
     for k in shown:
         value = own.values[own.columns[k]]
         text = said(float(f"{value:.4g}")) if isinstance(value, float | np.floating) else plain(value)
-        keep = f" = {fit(gap_text(text, own.columns[k] in own.gaps), 90, 9)}"
+        keep = f" = {fit(mark_missing(text, own.columns[k] in own.gaps), 90, 9)}"
         labels.append(fit(own.columns[k], MOST_NAME, 9, keep=keep))
     parts = every[shown]
     if len(rest):

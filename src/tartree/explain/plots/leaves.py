@@ -19,7 +19,7 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
-from tartree.explain.terms import number as said
+from tartree.explain.text.number_text import format_number as said
 
 
 @styled

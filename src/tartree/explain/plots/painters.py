@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from tartree.explain.layout import Outline, Spot
 from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars
 from tartree.explain.plots.canvas import Box, Canvas
 from tartree.explain.plots.scene import Scene
 from tartree.explain.plots.style import INK, LINE, QUIET, TRACK, fit, ink_on, percent, text_width, wrapped
-from tartree.explain.terms import number as said
-from tartree.explain.view import NodeView
+from tartree.explain.text.number_text import format_number as said
+from tartree.explain.tree_view.layout import Outline, Spot
+from tartree.explain.tree_view.views import NodeView
 
 FADED = 0.35  # of what a row hardly reaches
 

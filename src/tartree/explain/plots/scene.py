@@ -11,7 +11,8 @@ from matplotlib.colors import to_hex, to_rgb
 from numpy.typing import NDArray
 
 from tartree.explain.plots.bars import output_colours
-from tartree.explain.view import NodeData, TreeView, view
+from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.views import NodeData, TreeView
 
 FloatArray = NDArray[np.float64]
 FALLING = "cividis"  # of values, in regression

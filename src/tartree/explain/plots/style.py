@@ -19,7 +19,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.font_manager import FontProperties
 from numpy.typing import NDArray
 
-from tartree.explain.rounding import percent as percent
+from tartree.explain.text.number_text import percent as percent
 
 PAGE, CARD, TRACK, LINE, QUIET, INK = "#ffffff", "#f8fafc", "#e4e8ed", "#cbd2d9", "#52606d", "#1f2933"
 BRANCHES = ("#00806a", "#8a5fa8", "#966a10", "#4d6a8a", "#b0305c", "#5f7a1f")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from tartree.explain.evaluation import check_count
-from tartree.explain.layout import Layout, Outline, outline, place
 from tartree.explain.plots.canvas import Box, Canvas, key_width
 from tartree.explain.plots.painters import Cards, Flows, Labels, Painter
 from tartree.explain.plots.scene import Scene, make_scene, row_view, view_with_rows
 from tartree.explain.plots.style import OTHER, QUIET, branch_colours, fit, percent, plain, styled, text_width
-from tartree.explain.terms import number as said
+from tartree.explain.text.number_text import format_number as said
+from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.layout import Layout, Outline, outline, place
 from tartree.structure import Structure
 
 Detail = Literal["auto", "cards", "labels", "flows"]

@@ -1,0 +1,1 @@
+"""Why the model predicts what it predicts: contributions, gradients, paths and importances."""

@@ -1,0 +1,360 @@
+"""Explanations of rows: their paths, the conditions on them, and what each column contributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.attribution.contributions import contributions
+from tartree.explain.attribution.gradients import jacobians
+from tartree.explain.attribution.likely_paths import likely_ways
+from tartree.explain.text.number_text import format_number, mark_missing
+from tartree.explain.text.terms import term_of
+from tartree.explain.tree_view.assembly import make_view, usual_spread
+from tartree.explain.tree_view.views import ConditionView, TreeView
+from tartree.nn import Tree
+from tartree.structure import Structure
+from tartree.table import Feature, Scaling
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StepTerm:
+    """A term of a condition for one row."""
+
+    label: str
+    weight: float  # in original units
+    value: str  # of the row, in original units
+    effect: float  # on the logit, compared with the reference row
+
+
+@dataclass(frozen=True)
+class Step:
+    """A node on a path: where it leads and why."""
+
+    node: int  # number over all layers
+    child: int
+    condition: str  # when the child taken is the more probable
+    probability: float  # of the branch taken
+    branches: tuple[float, ...]  # of all branches
+    terms: tuple[StepTerm, ...]  # strongest effect first; by gradient at the row where the decision is not linear
+
+
+@dataclass(frozen=True)
+class Path:
+    """A way from the root to a leaf in one member."""
+
+    member: int
+    probability: float
+    leaf: int
+    steps: tuple[Step, ...]  # nodes that pass all arrival on are left out
+
+
+@dataclass(frozen=True)
+class RowExplanation:
+    """One row: what is predicted, by which ways, and what each column contributes."""
+
+    prediction: FloatArray  # (outputs,): probabilities, or values in units of the target
+    label: Any  # the predicted class; None for regression
+    values: dict[str, Any]  # the row as the model reads it, in original units
+    base: FloatArray  # (outputs,): the prediction for the reference row
+    contributions: FloatArray  # (columns, outputs): base + their sum = prediction
+    path_part: FloatArray  # (columns, outputs): by other ways
+    leaf_part: FloatArray  # (columns, outputs): by what the leaves say
+    arrival: FloatArray  # (members, leaves)
+    paths: tuple[Path, ...]
+    columns: tuple[str, ...]
+    outputs: tuple[str, ...]
+    gaps: frozenset[str] = frozenset()  # columns without a value; `values` has what is read in its place
+
+    def strongest(self, output: int | None = None, most: int = 5) -> list[tuple[str, float]]:
+        """Columns with the largest contributions to an output, by default the most probable class or first target."""
+        if output is None:
+            output = int(self.prediction.argmax()) if self.label is not None else 0
+        own = self.contributions[:, output]
+        order = np.argsort(-np.abs(own), kind="stable")[:most]
+        return [(self.columns[k], float(own[k])) for k in order]
+
+    def said(self, column: str) -> str:
+        """The value of a column as text; of a gap, what is read in its place."""
+        return mark_missing(_said(self.values[column]), column in self.gaps)
+
+    def text(self, most: int = 5) -> str:
+        """A few lines to read."""
+        output = int(self.prediction.argmax()) if self.label is not None else 0
+        lines = [f"{self.outputs[output]}: {format_number(float(self.prediction[output]))}"]
+        for path in self.paths:
+            lines.append(f"path to leaf {path.leaf} with probability {format_number(path.probability)}")
+            lines += [f"  {format_number(step.probability)}  {step.condition}" for step in path.steps]
+        lines.append(f"contributions, from {format_number(float(self.base[output]))} of the reference row")
+        parts = self.strongest(output, most)
+        lines += [f"  {value:+.4f}  {name} = {self.said(name)}" for name, value in parts]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Explanations of many rows, as arrays; one row by its number.
+
+    Nodes are numbered layer by layer from the root, edges layer by layer by parent, as in `TreeView`.
+    """
+
+    tree: TreeView
+    columns: tuple[str, ...]
+    outputs: tuple[str, ...]
+    reference: FloatArray  # (features,), encoded
+    base: FloatArray  # (outputs,)
+    predictions: FloatArray  # (rows, outputs)
+    path_part: FloatArray  # (rows, columns, outputs)
+    leaf_part: FloatArray  # (rows, columns, outputs)
+    arrivals: FloatArray  # (members, rows, nodes)
+    edge_shares: FloatArray  # (members, rows, edges): of the parent's arrival
+    encoded: FloatArray  # (rows, features)
+    values: dict[str, NDArray[Any]]  # columns in original units, (rows,)
+    effects: FloatArray | None  # (members, rows, logits, features), where decisions are not linear
+    gaps: NDArray[np.bool_]  # (rows, columns): where there was no value
+    features: tuple[Feature, ...]
+    share: float
+    max_paths: int
+    max_terms: int
+
+    def __repr__(self) -> str:
+        return f"Explanation({len(self)} rows, {len(self.columns)} columns, {len(self.outputs)} outputs)"
+
+    @property
+    def contributions(self) -> FloatArray:
+        """(rows, columns, outputs): with the base they add up to the predictions."""
+        total: FloatArray = self.path_part + self.leaf_part
+        return total
+
+    def __len__(self) -> int:
+        return len(self.predictions)
+
+    def __iter__(self) -> Iterator[RowExplanation]:
+        return (self[row] for row in range(len(self)))
+
+    def __getitem__(self, row: int) -> RowExplanation:
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row must be below {len(self)}, however: {row}")
+        row %= len(self)
+        labels = self.tree.labels
+        n_leaves = self.tree.n_leaves
+        paths = [path for m in range(len(self.arrivals)) for path in self._paths(m, row)]
+        return RowExplanation(
+            self.predictions[row],
+            labels[int(self.predictions[row].argmax())] if labels else None,
+            {name: values[row] for name, values in self.values.items()},
+            self.base,
+            self.path_part[row] + self.leaf_part[row],
+            self.path_part[row],
+            self.leaf_part[row],
+            self.arrivals[:, row, -n_leaves:],
+            tuple(paths),
+            self.columns,
+            self.outputs,
+            frozenset(name for name, missing in zip(self.columns, self.gaps[row], strict=True) if missing),
+        )
+
+    def _paths(self, member: int, row: int) -> Iterator[Path]:
+        structure = Structure.from_dict(self.tree.structure)
+        ends = np.cumsum([len(structure.edges(d)[0]) for d in range(structure.depth)])
+        shares = np.split(self.edge_shares[member, row], ends[:-1]) if structure.depth else []
+        first = np.concatenate([[0], np.cumsum(structure.widths)])
+        for way in likely_ways(structure, shares, self.share, self.max_paths):
+            steps = []
+            for d in range(structure.depth):
+                node = self.tree.nodes[int(first[d]) + way.nodes[d]]
+                if len(node.children) < 2:
+                    continue
+                position = node.children.index(int(first[d + 1]) + way.nodes[d + 1])
+                condition = self.tree.members[member].conditions[node.number]
+                assert condition is not None
+                branches = tuple(float(self.edge_shares[member, row, e]) for e in node.edges)
+                terms = self._terms(member, row, condition, node.logits, position)
+                steps.append(
+                    Step(
+                        node.number,
+                        node.children[position],
+                        condition.texts[position],
+                        branches[position],
+                        branches,
+                        terms,
+                    )
+                )
+            yield Path(member, way.probability, way.nodes[-1], tuple(steps))
+
+    def _terms(
+        self, member: int, row: int, condition: ConditionView, logits: tuple[int, ...], position: int
+    ) -> tuple[StepTerm, ...]:
+        """Terms of the logit that speaks for the child taken, strongest effect first."""
+        if not logits or not condition.functions:
+            return ()
+        function = condition.functions[0 if len(logits) == 1 else position]
+        logit = logits[0 if len(logits) == 1 else position]
+        sign = -1.0 if len(logits) == 1 and position == 1 else 1.0
+        decision = self.tree.members[member].decision
+        if self.effects is not None:
+            slopes = self.effects[member, row, logit]
+        elif decision.kind == "linear":
+            slopes = decision.weights[0][logit]
+        else:  # a comparison of single columns
+            slopes = np.zeros(len(self.features))
+            slopes[[term.feature for term in function.terms]] = [term.encoded_weight for term in function.terms]
+        effects = sign * slopes * (self.encoded[row] - self.reference)  # (features,)
+        strength = np.abs(slopes) * [feature.spread for feature in self.tree.features]
+        order = np.lexsort((-strength, -np.abs(effects)))  # of all features, whatever the condition's text names
+        terms = []
+        for k in order[slopes[order] != 0][: self.max_terms]:
+            term = term_of(self.features[k], int(k), float(slopes[k]), float(strength[k]))
+            said = mark_missing(_said(self.values[term.name][row]), bool(self.gaps[row, term.column]))
+            terms.append(StepTerm(term.label, sign * term.weight, said, float(effects[k])))
+        return tuple(terms)
+
+
+def explain_rows(
+    estimator: Any,
+    X: Any,
+    *,
+    background: Any = None,
+    share: float = 0.9,
+    max_paths: int = 5,
+    max_terms: int = 12,
+) -> Explanation:
+    """Explain the predictions of rows.
+
+    Contributions compare a row with a reference row and add up: ``base + contributions.sum(columns) = prediction``. The
+    room's README says how they are made.
+
+    Parameters
+    ----------
+    estimator : fitted TartClassifier or TartRegressor
+    X : table of shape (rows, columns)
+    background : table, optional
+        Rows whose mean, once encoded, is the reference, such as those of training. By default the reference is a row of
+        mean numbers and most frequent levels.
+    share : float, default=0.9
+        Paths of a row are listed until they have this share of its arrival.
+    max_paths : int, default=5
+        The most paths of a row and member.
+    max_terms : int, default=12
+        The most terms of a step, those with the strongest effect on the row. The text of a condition writes out at most
+        three, the strongest in training: it does not depend on the rows that are explained.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> explained = explain.explain_rows(model, X[:10], background=X)
+    >>> total = explained.base + explained.contributions.sum(axis=1)
+    >>> bool(abs(total - model.predict_proba(X[:10])).max() < 1e-5)
+    True
+    """
+    tree = ev.double_tree(estimator)
+    if not 0 < share <= 1:
+        raise ValueError(f"share must be above 0 and at most 1, however: {share=}")
+    ev.check_count("max_paths", max_paths)
+    ev.check_count("max_terms", max_terms)
+    x = ev.encode(estimator, X)
+    reference = reference_row(estimator, background)
+    parts = contributions(tree, x, reference, estimator.selection)
+    center, scale = ev.target_scaling(estimator)
+    encoder = estimator.encoder_
+    owner = torch.tensor([feature.column for feature in encoder.features_], dtype=torch.long)
+
+    def by_column(part: Tensor) -> FloatArray:
+        total = part.new_zeros(len(part), encoder.n_features_in_, part.shape[-1]).index_add_(1, owner, part)
+        own: FloatArray = total.numpy() * scale
+        return own
+
+    here = list(ev.in_chunks(tree, x))
+    structure = tree.structure
+    shares = [
+        torch.cat(
+            [part.branching[..., :0]]
+            + [ev.edge_shares(part.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)],
+            dim=-1,
+        )
+        for part in here
+    ]
+    around = None if background is not None else _around(estimator, reference)
+    plain = make_view(estimator, background, None, None, max_terms=max_terms, typical=3, around=around)
+    nonlinear = any(c is not None and c.kind == "gradient" for member in plain.members for c in member.conditions)
+    return Explanation(
+        plain,
+        tuple(column.name for column in plain.columns),
+        plain.outputs,
+        reference.numpy(),
+        center + scale * parts.base.numpy(),
+        center + scale * parts.prediction.numpy(),
+        by_column(parts.path),
+        by_column(parts.leaf),
+        torch.cat([torch.cat(part.arrivals, dim=-1) for part in here], dim=1).numpy(),
+        torch.cat(shares, dim=1).numpy(),
+        x.numpy(),
+        encoder.inverse_transform(x.numpy()),
+        _slopes(tree, x) if nonlinear else None,
+        ev.gaps(X),
+        tuple(encoder.features_),
+        share,
+        max_paths,
+        max_terms,
+    )
+
+
+def _said(value: Any) -> str:
+    return format_number(float(value)) if isinstance(value, float | np.floating) else str(value)
+
+
+def reference_row(estimator: Any, background: Any = None) -> Tensor:
+    """The row that others are compared with, encoded, (features,).
+
+    The mean of the encoded background; without one, mean numbers and most frequent levels.
+    """
+    if background is not None:
+        x = ev.encode(estimator, background)
+        if not len(x):
+            raise ValueError("background must have rows, however: it has none")
+        return x.mean(0)
+    encoder = estimator.encoder_
+    row = torch.zeros(len(encoder.features_), dtype=torch.float64)
+    seen: set[int] = set()
+    for k, feature in enumerate(encoder.features_):
+        column = encoder.columns_[feature.column]
+        first = feature.column not in seen
+        seen.add(feature.column)
+        if column.kind == "category":
+            row[k] = float(first)  # levels stand in order of frequency
+        elif column.kind == "boolean" and feature.kind == "level":
+            row[k] = float(column.fill)
+        elif feature.kind == "value" and feature.scaling == Scaling():  # not scaled: 0 is nothing special
+            row[k] = column.fill
+    return row
+
+
+def _around(estimator: Any, reference: Tensor) -> Tensor:
+    """Encoded rows for mean gradients where no background is given: of training, or drawn where none were kept.
+
+    Never the rows that are explained, so that the model reads the same for all of them.
+    """
+    kept = ev.training_rows(estimator)
+    if kept is not None and len(kept[0]):
+        return kept[0]
+    values = torch.tensor([float(feature.kind == "value") for feature in estimator.encoder_.features_])
+    drawn = torch.randn(256, len(values), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return reference + drawn * values * torch.from_numpy(usual_spread(estimator))
+
+
+def _slopes(tree: Tree, x: Tensor) -> FloatArray:
+    """Gradients of the logits by the features at each row, (members, rows, logits, features)."""
+    slopes = [torch.cat(list(jacobians(tree.decision, m, x))) for m in range(ev.n_members(tree))]
+    return torch.stack(slopes).detach().numpy()

@@ -1,0 +1,103 @@
+"""What a change is meant to reach, and a proof that no change of one column reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
+from tartree.explain.verification.boxes import Boxes, Interval, prediction_interval
+from tartree.nn import ConstantLeaf, MLPLeaf, Tree
+
+#: Parts of a column's range that a proof begins with, and the most it looks at; the most numbers for a part.
+PARTS, MOST_PARTS, MOST_NUMBERS = 64, 4096, 100_000
+#: How surely the goal must be missed: far more than rounding.
+SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Classes of which one must become the most probable; or, with none, a value to reach from below or above."""
+
+    classes: tuple[int, ...] = ()
+    value: float = 0.0
+    up: bool = True
+
+    def margin(self, predicted: Tensor) -> Tensor:
+        """How far predictions, (rows, outputs), are beyond the goal: above 0 it is reached. (rows,)"""
+        return self.most(Interval(predicted, predicted))
+
+    def most(self, predicted: Interval) -> Tensor:
+        """The largest margin of any prediction inside, (rows,)."""
+        if self.classes:
+            wanted = list(self.classes)
+            others = [k for k in range(predicted.low.shape[1]) if k not in self.classes]
+            return predicted.high[:, wanted].amax(-1) - predicted.low[:, others].amax(-1)
+        beyond = predicted.high[:, 0] - self.value if self.up else self.value - predicted.low[:, 0]
+        return beyond + 1e-12
+
+
+def is_out_of_reach(
+    tree: Tree, selection: str, goal: Goal, rows: Tensor, columns: Sequence[tuple[int, float, float]], units: Any
+) -> bool:
+    """Whether interval arithmetic proves that no value of a feature within its range reaches the goal.
+
+    `rows`, (columns, features), has for each column the row that its feature changes; `columns` are features and
+    their ranges; `units` are center and scale of the outputs. False where it cannot be proven, which says nothing.
+    """
+    if not isinstance(tree.leaf, ConstantLeaf | MLPLeaf):
+        return False
+    if tree.structure.n_leaves * tree.output.n_numbers * len(columns) > MOST_NUMBERS:
+        return False
+    return all(
+        _is_column_out_of_reach(tree, selection, goal, row, *own, units) for row, own in zip(rows, columns, strict=True)
+    )
+
+
+def _is_column_out_of_reach(
+    tree: Tree, selection: str, goal: Goal, row: Tensor, feature: int, low: float, high: float, units: Any
+) -> bool:
+    center, scale = units
+    ends = torch.linspace(low, high, PARTS + 1, dtype=torch.float64)
+    parts = torch.stack([ends[:-1], ends[1:]], dim=1)  # (parts, 2)
+    seen = 0
+    while len(parts):
+        seen += len(parts)
+        if seen > MOST_PARTS:
+            return False
+        boxes = Boxes(row.repeat(len(parts), 1), row.repeat(len(parts), 1))
+        boxes.low[:, feature], boxes.high[:, feature] = parts[:, 0], parts[:, 1]
+        found = prediction_interval(tree, boxes, selection)
+        open_still = goal.most(Interval(center + scale * found.low, center + scale * found.high)) > -SLACK
+        parts = parts[open_still]
+        middle = parts.mean(1, keepdim=True)
+        parts = torch.cat([torch.cat([parts[:, :1], middle], dim=1), torch.cat([middle, parts[:, 1:]], dim=1)])
+    return True
+
+
+def decision_lines(tree: Tree, n_features: int) -> tuple[Tensor, Tensor] | None:
+    """Linear functions that are 0 where two children are as probable: weights (lines, features) and biases (lines,).
+
+    None where decisions are not linear.
+    """
+    steps = step_parameters(tree.decision)
+    found = linear_parameters(tree.decision)
+    if found is None and steps is None:
+        return None
+    if found is None:
+        assert steps is not None
+        return torch.nn.functional.one_hot(steps[0].flatten(), n_features).double(), -steps[1].flatten()
+    weights, biases = [], []
+    for fan in tree.structure.fans:
+        for own in torch.from_numpy(fan.logits):  # of a node
+            weight, bias = found[0][:, own], found[1][:, own]  # (members, logits, features)
+            if len(own) > 1:
+                first, second = torch.combinations(torch.arange(len(own)), 2).T
+                weight, bias = weight[:, first] - weight[:, second], bias[:, first] - bias[:, second]
+            weights.append(weight.flatten(0, 1))
+            biases.append(bias.flatten())
+    return (torch.cat(weights).double(), torch.cat(biases).double()) if weights else None

@@ -1,0 +1,1 @@
+"""Smaller and single-path models, and how far they are from the original."""

@@ -1,0 +1,133 @@
+"""One path a row: the tree that follows the more probable branch at every node, and how far it is from the soft one."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tartree.explain import tree_evaluation as ev
+from tartree.explain.simplification.simplifier import estimator_with
+from tartree.explain.text.number_text import at_most, percent
+from tartree.explain.verification.boxes import RISING
+from tartree.nn import MLPDecision, Tree, UniformDecision
+
+#: What logits are multiplied by: a decision of 50.1 % becomes one of 98 %.
+SHARPNESS = 1e3
+#: In regression, predictions this close agree, in standard deviations of the training target.
+AGREE = 0.1
+
+
+@dataclass(frozen=True)
+class Hardening:
+    """How a single-path tree compares with the tree it came from, on the given rows.
+
+    Attributes
+    ----------
+    agreement : float
+        Share of rows with the same predicted class; in regression, whose value moved by at most 0.1 standard deviations
+        of the training target.
+    bounds : ndarray of shape (rows,)
+        No probability of the row can change by more: 1 less the arrival at the leaf that is followed. It is 1 less the
+        largest arrival where the path of the more probable branches leads to that leaf. In regression, that share times
+        the largest distance between what the leaf followed and another one say, in those standard deviations. The mean
+        over the members.
+    changes : ndarray of shape (rows,)
+        The largest change of a probability, or of a value in those standard deviations.
+    to_largest : float
+        Share of rows (and members) whose path leads to the leaf of the largest arrival.
+    unit : str
+        What changes are counted in: "" for probabilities, " standard deviations of the target" for values.
+    """
+
+    agreement: float
+    bounds: NDArray[np.float64]
+    changes: NDArray[np.float64]
+    to_largest: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        within = f" within {AGREE}{self.unit}" if self.unit else ""
+        return (
+            f"{percent(self.agreement, 1)} of {len(self.bounds)} rows agree{within}; a row changes by at most "
+            f"{at_most(float(self.changes.max(initial=0.0)), 3)}{self.unit}, by {float(self.changes.mean()):.3f} on "
+            f"the mean; proven bounds: at most {at_most(float(self.bounds.max(initial=0.0)), 3)}, "
+            f"{at_most(float(self.bounds.mean()), 3)} on the mean"
+        )
+
+
+def harden(estimator: Any, X: Any) -> Any:
+    """The single-path model: every node sends a row to its more probable child, and one leaf speaks.
+
+    The given model is not changed. The new one has ``selection="single"`` and sharp decisions, so that its conditions
+    can be read as yes or no; ``hardening_`` compares the two on the given rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True)
+    >>> hard = explain.harden(TartClassifier(random_state=0, depth=2, epochs=20).fit(X, y), X)
+    >>> hard.selection, bool((hard.hardening_.changes <= hard.hardening_.bounds + 1e-9).all())
+    ('single', True)
+    """
+    before = ev.double_tree(estimator)
+    x = ev.encode(estimator, X)
+    if not len(x):
+        raise ValueError("X must have rows to compare the models on, however: it has none")
+    made = estimator_with(estimator, sharpened(before, SHARPNESS))
+    made.selection = "single"
+    after = ev.double_tree(made)
+    changes, bounds, agree, largest = [], [], [], []
+    soft, hard = ev.in_chunks(before, x), ev.in_chunks(after, x)
+    for old, new in zip(soft, hard, strict=True):
+        followed = new.arrivals[-1].argmax(-1)  # (members, rows)
+        arrival = old.arrivals[-1]
+        if estimator.selection == "single":  # nothing else spoke before
+            arrival = torch.nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(arrival)
+        first = ev.predicted(before, old, estimator.selection).mean(0)
+        second = ev.predicted(after, new, "single").mean(0)
+        change = (first - second).abs().amax(-1)
+        left = 1 - arrival.gather(-1, followed[..., None])[..., 0]  # (members, rows)
+        if ev.is_classifier(estimator):
+            bounds.append(left.mean(0))
+        else:
+            chosen = old.values.take_along_dim(followed[..., None, None], dim=-2)  # (members, rows, 1, outputs)
+            apart = (old.values - chosen).abs().amax(-2)  # (members, rows, outputs)
+            bounds.append((left.unsqueeze(-1) * apart).mean(0).amax(-1))
+        changes.append(change)
+        agree.append(first.argmax(-1) == second.argmax(-1) if ev.is_classifier(estimator) else change <= AGREE)
+        largest.append((old.arrivals[-1].argmax(-1) == followed).double().mean(0))
+    made.hardening_ = Hardening(
+        float(torch.cat(agree).double().mean()),
+        torch.cat(bounds).clamp_min(0).numpy(),
+        torch.cat(changes).numpy(),
+        float(torch.cat(largest).mean()),
+        "" if ev.is_classifier(estimator) else " standard deviations of the target",
+    )
+    return made
+
+
+@torch.no_grad()
+def sharpened(tree: Tree, factor: float) -> Tree:
+    """A copy with all logits multiplied; their order, and so the more probable child, stays."""
+    if tree.branching.activation not in RISING:
+        raise ValueError(
+            "the branching must be surer the larger its logit to be hardened, however: spherical or a function of the "
+            "user's own; fit with branching='softmax'"
+        )
+    made = copy.deepcopy(tree)
+    if isinstance(made.decision, UniformDecision):
+        return made
+    if type(made.decision) is not MLPDecision:
+        raise ValueError(
+            "decisions must be the library's linear functions or perceptrons to be hardened, however: "
+            f"{type(made.decision).__name__}"
+        )
+    made.decision.mlp.weights[-1].mul_(factor)
+    made.decision.mlp.biases[-1].mul_(factor)
+    return made

@@ -1,0 +1,1 @@
+"""Rules, graphs and numbers as text."""

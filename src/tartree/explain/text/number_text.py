@@ -1,0 +1,110 @@
+"""Numbers with few digits about which a claim stays true: rounded to one side, towards or away from something."""
+
+from __future__ import annotations
+
+import decimal
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+#: Digits that name every float exactly.
+ALL_DIGITS = 17
+#: What a bound may lose in sums of floats.
+NOISE = 1e-9
+
+
+def format_number(value: float) -> str:
+    """A number short enough to read: four digits, no exponent where it can be helped."""
+    if value == 0 or not np.isfinite(value):
+        return "0" if value == 0 else str(value)
+    if 1e-4 <= abs(value) < 1e7:
+        text = np.format_float_positional(value, precision=4, unique=False, fractional=False, trim="-")
+        return str(text)
+    return f"{value:.3g}"
+
+
+def mark_missing(text: str, missing: bool) -> str:
+    """A value as text; of a gap, that it is one, and what is read in its place."""
+    if not missing:
+        return text
+    return "missing" if text in ("nan", "None") else f"missing, read as {text}"
+
+
+def rounded(value: float, digits: int, *, up: bool) -> float:
+    """A number with so many significant digits, rounded up or down.
+
+    Examples
+    --------
+    >>> rounded(51.2345, 4, up=False), rounded(51.2345, 4, up=True), rounded(-0.12349, 3, up=True)
+    (51.23, 51.24, -0.123)
+    """
+    if value == 0 or not math.isfinite(value):
+        return value
+    exact = decimal.Decimal(repr(float(value)))
+    last = decimal.Decimal(1).scaleb(exact.adjusted() - digits + 1)
+    side = decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
+    with decimal.localcontext() as context:
+        context.prec = 400  # of the smallest and largest floats
+        return float(exact.quantize(last, rounding=side))
+
+
+def candidates(value: float, *, up: bool, least: int = 1) -> Iterator[float]:
+    """A number rounded to one side, with ever more digits; the last is the number itself."""
+    last = None
+    for digits in range(least, ALL_DIGITS):
+        found = rounded(value, digits, up=up)
+        if found != last:
+            yield found
+        if found == value:
+            return
+        last = found
+    yield value
+
+
+def exact_text(value: float) -> str:
+    """The shortest text that is read as this very number, without an exponent where it can be helped."""
+    if value == 0:
+        return "0"
+    if not math.isfinite(value) or not 1e-4 <= abs(value) < 1e16:
+        return repr(float(value))
+    return str(np.format_float_positional(value, trim="-"))
+
+
+def at_most(value: float, decimals: int) -> str:
+    """A number with so many decimals that is not below the value: for what is claimed to be a bound.
+
+    Examples
+    --------
+    >>> at_most(0.00943, 4), at_most(0.25, 4), at_most(0.0, 3)
+    ('0.0095', '0.2500', '0.000')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    step = decimal.Decimal(1).scaleb(-decimals)
+    # What sums of floats lose is no part of the value: a bound of 1 + 1e-12 is one of 1.
+    exact = decimal.Decimal(repr(max(0.0, float(value) - NOISE)))
+    return str(exact.quantize(step, rounding=decimal.ROUND_CEILING))
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """A share as text, honest at its ends: "<1%" is not "0%", ">99%" is not "100%".
+
+    Examples
+    --------
+    >>> percent(0.4567), percent(0.0004, 1), percent(0.99996, 1), percent(1.0), percent(0.0, 1)
+    ('46%', '<0.1%', '>99.9%', '100%', '0.0%')
+    """
+    least = 10.0**-decimals
+    if share > 0 and float(f"{100 * share:.{decimals}f}") == 0:
+        return f"<{least:.{decimals}f}%"
+    if share < 1 - 1e-9 and float(f"{100 * share:.{decimals}f}") == 100:
+        return f">{100 - least:.{decimals}f}%"
+    return f"{share:.{decimals}%}"
+
+
+def probability_text(probability: float) -> str:
+    """A probability with two decimals: 1.00 and 0.00 are certain, what is nearly so is above or below."""
+    if 0 < probability < 0.005:
+        return "<0.01"
+    return ">0.99" if 0.995 <= probability < 1 - 1e-9 else f"{probability:.2f}"

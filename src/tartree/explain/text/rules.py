@@ -1,0 +1,127 @@
+"""A tree as text, in the form that scikit-learn prints its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tartree.explain.text.number_text import format_number, percent, probability_text
+from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.node_models import condition_texts, leaf_texts
+from tartree.explain.tree_view.views import MemberView, NodeView, TreeView
+
+
+def export_text(
+    estimator: Any,
+    X: Any = None,
+    y: Any = None,
+    *,
+    max_depth: int = 10,
+    show_leaf_terms: bool = True,
+    max_terms: int = 3,
+) -> str:
+    """The rules of a fitted tree, one line a branch, indented by depth.
+
+    A branch says when it is the more probable one. With rows, it also says which share of them takes it, and a leaf
+    says what it predicts for those who arrive; without, what it says about a row of mean numbers. A node that several
+    parents share is written out once.
+
+    Parameters
+    ----------
+    estimator : fitted TartClassifier or TartRegressor, or TreeView
+    X, y : table and target, optional
+        Rows to count; see `view`.
+    max_depth : int, default=10
+        Deeper branches are counted, not written.
+    show_leaf_terms : bool, default=True
+        Whether linear leaves show their strongest terms.
+    max_terms : int, default=3
+        The most terms of a condition or a leaf that are written; the others are counted. A `TreeView` has at most as
+        many as it was made with.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TartClassifier(depth=1, leaf_layers=0, epochs=20, random_state=0).fit(X, y)
+    >>> len(explain.export_text(model, X, y).splitlines())
+    4
+    """
+    check_count("max_depth", max_depth, least=0)
+    check_count("max_terms", max_terms)
+    tree = estimator if isinstance(estimator, TreeView) else view(estimator, X, y, max_terms=max_terms)
+    lines: list[str] = []
+    for m, member in enumerate(tree.members):
+        if len(tree.members) > 1:
+            lines.append(f"member {m}")
+        _Writer(tree, member, max_depth, show_leaf_terms, max_terms, lines).write(tree.nodes[0], 0)
+    return "\n".join(lines) + "\n"
+
+
+class _Writer:
+    def __init__(
+        self, tree: TreeView, member: MemberView, max_depth: int, leaf_terms: bool, max_terms: int, lines: list[str]
+    ) -> None:
+        self.tree = tree
+        self.member = member
+        self.max_depth = max_depth
+        self.leaf_terms = leaf_terms
+        self.max_terms = max_terms
+        self.lines = lines
+        self.written: set[int] = set()
+
+    def write(self, node: NodeView, depth: int) -> None:
+        while len(node.children) == 1:
+            node = self.tree.nodes[node.children[0]]
+        indent = "|   " * depth
+        shared = len(node.parents) > 1
+        if node.number in self.written:
+            self.lines.append(f"{indent}|--- node {node.number}, as above")
+            return
+        self.written.add(node.number)
+        if node.leaf is not None:
+            self._leaf(node, indent)
+            return
+        if depth >= self.max_depth:
+            self.lines.append(f"{indent}|--- {self._n_leaves(node)} leaves")
+            return
+        condition = self.member.conditions[node.number]
+        assert condition is not None
+        if shared:
+            self.lines.append(f"{indent}|--- node {node.number}")
+        texts = condition_texts(condition, self.max_terms)
+        for text, child, edge in zip(texts, node.children, node.edges, strict=True):
+            share = ""
+            if self.member.flows is not None and self.member.nodes is not None:
+                mass = self.member.nodes[node.number].arrival
+                share = f"  ({percent(self.member.flows[edge] / mass if mass > 0 else 0.0)})"
+            self.lines.append(f"{indent}|--- {text}{share}")
+            self.write(self.tree.nodes[child], depth + 1)
+
+    def _leaf(self, node: NodeView, indent: str) -> None:
+        assert node.leaf is not None
+        model = self.member.leaf_models[node.leaf]
+        said = f"leaf {node.leaf}"
+        if self.member.nodes is not None:
+            data = self.member.nodes[node.number]
+            said += f": {self._prediction(data.predicted)}  ({percent(data.arrival, 1)} arrive)"
+        self.lines.append(f"{indent}|--- {said}")
+        if model.kind == "constant" and self.member.nodes is not None:
+            return
+        if self.leaf_terms or model.kind == "constant":
+            self.lines += [f"{indent}|       {text}" for text in leaf_texts(model, self.max_terms)]
+
+    def _prediction(self, predicted: Any) -> str:
+        if self.tree.task == "classification":
+            best = int(np.argmax(predicted))
+            return f"class: {self.tree.outputs[best]} ({probability_text(float(predicted[best]))})"
+        return "value: " + ", ".join(format_number(float(value)) for value in predicted)
+
+    def _n_leaves(self, node: NodeView) -> int:
+        reach = {node.number}
+        while self.tree.nodes[min(reach)].leaf is None:
+            reach = {child for i in reach for child in self.tree.nodes[i].children}
+        return len(reach)

@@ -1,0 +1,1 @@
+"""A fitted tree as plain data."""

@@ -1,0 +1,261 @@
+"""A fitted tree as plain data: what pictures, pages and texts read instead of torch modules.
+
+`view` makes a `TreeView`: frozen records of numbers, text and numpy arrays. `TreeView.to_dict` is ready for JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tartree.explain.text.terms import LinearView
+from tartree.explain.tree_view.function_views import FunctionView
+
+FloatArray = NDArray[np.float64]
+Plain = str | bool | int | float
+
+
+@dataclass(frozen=True)
+class ColumnView:
+    """A column of the table: what it holds, and what a person may type for it.
+
+    Numbers are in original units, dates and times in seconds; the texts say the same in ISO form.
+    """
+
+    name: str
+    kind: Literal["numeric", "boolean", "category", "constant"]
+    unit: str  # "number", "date", "datetime", "datetime[UTC]", "duration", "time"
+    whole: bool  # whole numbers only
+    low: float | None
+    high: float | None
+    low_text: str
+    high_text: str
+    levels: tuple[Plain, ...]  # of a category, the most frequent first
+    other: bool  # whether rare levels were seen
+    gaps: bool  # whether gaps were seen
+    typical: Plain | None  # the median, or the most frequent level; None for a gap
+    typical_text: str
+    features: tuple[int, ...]  # encoded features that it makes, in order
+
+
+@dataclass(frozen=True)
+class FeatureView:
+    """An encoded feature, and how to compute it from its column.
+
+    kind "value": the number (a gap takes the column's median, `fill`), then ``(value - center) / scale`` clipped to
+    +-1e6, or with `knots` the piecewise linear map through (knots, heights), constant beyond its ends. With `ends`, an
+    encoded value d beyond one of them becomes d / (1 + d / reach) beyond it. Other kinds: 1
+    where the column has the `level`, a rare or unseen level ("other"), or a gap ("missing"), else 0; a boolean's
+    feature is 1 where true; a gap in a column without the feature "missing" counts as `fill` (boolean) or "other".
+    All encoded values are rounded to float32.
+    """
+
+    column: int
+    name: str  # unique, as the encoder's get_feature_names_out
+    label: str  # in words: "age", "colour = red", "age is missing"
+    kind: Literal["value", "level", "other", "missing"]
+    level: Plain | None
+    fill: Plain | None
+    center: float
+    scale: float
+    knots: tuple[float, ...]
+    heights: tuple[float, ...]
+    ends: tuple[float, float] | None
+    reach: float
+    mean: float  # of the encoded feature on the given rows; 0 without rows
+    spread: float  # its standard deviation on the given rows; where they do not vary or are none, that of training
+    low: float | None  # its range on the given rows
+    high: float | None
+
+
+@dataclass(frozen=True)
+class NodeView:
+    """A node of the structure, the same for all members. Nodes are numbered layer by layer from the root, 0."""
+
+    number: int
+    layer: int
+    index: int  # within its layer
+    parents: tuple[int, ...]  # numbers of nodes
+    children: tuple[int, ...]  # numbers of nodes; one child: all arrival is passed on; none: a leaf
+    edges: tuple[int, ...]  # numbers of the edges to the children
+    logits: tuple[int, ...]  # its logits among all: one for two children, otherwise one a child
+    branches: tuple[int, ...]  # its branches among all, in the order of its children
+    leaf: int | None  # number among the leaves, for nodes of the last layer
+    chain: int  # number of the first node of the chain of single children it stands in; a picture draws one for all
+
+
+@dataclass(frozen=True)
+class EdgeView:
+    """An edge from a node to a child."""
+
+    number: int
+    parent: int  # number of the node
+    child: int
+    position: int  # among the children of the parent
+    branch: int | None  # among all branches; None where all arrival is passed on
+
+
+@dataclass(frozen=True)
+class ConditionView:
+    """How a node decides.
+
+    Attributes
+    ----------
+    kind : {"linear", "gradient", "even", "pass"}
+        "linear": `functions` are exact. "gradient": the decision is not linear and they are mean gradients on the data,
+        none without data. "even": every child gets the same share. "pass": one child, which gets all.
+    functions : tuple of LinearView
+        Two children: one, above 0 the first child is the more probable. More: one a child, the largest is the most
+        probable (for activations that rise with the logit, that is, all but "spherical").
+    texts : tuple of str
+        For each child, when it is the more probable one, in words.
+    """
+
+    kind: Literal["linear", "gradient", "even", "pass"]
+    functions: tuple[LinearView, ...]
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LeafModelView:
+    """What a leaf says: one function an output.
+
+    For classes, the functions are logits less their mean over the classes; with two classes there is one, the log odds
+    of the second. For values, they are the mean in units of the target.
+    """
+
+    kind: Literal["linear", "gradient", "constant"]
+    functions: tuple[LinearView, ...]
+    names: tuple[str, ...]  # of the functions: "logit of setosa", "log odds of True", "target"
+    texts: tuple[str, ...]  # "logit of setosa = 0.3 * petal length - 1.2"
+
+
+@dataclass(frozen=True)
+class NodeData:
+    """What the given rows say about a node of a member; rows count by their weights where there are some."""
+
+    arrival: float  # mean arrival, a share of all rows
+    rows: int  # rows whose most probable way leads through here
+    predicted: FloatArray  # (outputs,): mean of what is predicted from here down, weighted by arrival
+    classes: FloatArray | None  # (classes,): shares of the true classes, weighted by arrival
+    target_mean: FloatArray | None  # (targets,): of the true target, weighted by arrival
+    target_spread: FloatArray | None  # (targets,): its standard deviation
+    typical_rows: tuple[int, ...]  # of a leaf: numbers of the rows that arrive most surely
+
+
+@dataclass(frozen=True)
+class MemberView:
+    """One tree of the model."""
+
+    decision: FunctionView
+    leaf: FunctionView
+    logit_scales: FloatArray  # (logits,): what the temperature multiplies each logit by
+    conditions: tuple[ConditionView | None, ...]  # for each node; None for leaves
+    leaf_models: tuple[LeafModelView, ...]  # for each leaf
+    nodes: tuple[NodeData, ...] | None  # for each node; None where no rows were given
+    flows: FloatArray | None  # (edges,): mean share of all rows that takes each edge
+
+
+@dataclass(frozen=True)
+class OutputView:
+    """What the numbers of a leaf mean.
+
+    kind "classes": the softmax of the numbers gives probabilities. "values": numbers are values. "gaussian": the first
+    `n_targets` numbers are means, clipped to `limits` where there are some, the others raw spreads,
+    ``softplus(raw) + floor``. Values in units of the target are
+    ``center + scale * value``. The prediction is the mean over members of each member's mean over leaves by arrival
+    (selection "multi") or of its leaf of the largest arrival, the first of equal ones ("single").
+    """
+
+    kind: Literal["classes", "values", "gaussian"]
+    n_targets: int
+    n_numbers: int
+    center: FloatArray  # (outputs,)
+    scale: FloatArray  # (outputs,)
+    floor: float
+    limits: tuple[tuple[float, float], ...] | None = None  # of the means of leaves, (targets, 2)
+
+
+@dataclass(frozen=True)
+class TreeView:
+    """A fitted tree as plain data; see `view`.
+
+    Attributes
+    ----------
+    task : {"classification", "regression"}
+    target : str
+        Name of what is predicted, "target" where it is not known.
+    outputs : tuple of str
+        Class labels, or names of target columns.
+    labels : tuple
+        Class labels as they are; empty for regression.
+    activation : str
+        A name of `tartree.nn.ACTIVATIONS`, or "custom". The one logit ``z`` of a node with two children reaches it as
+        the pair ``(z / 2, -z / 2)``; for "softmax" the first child gets ``sigmoid(z)``.
+    temperature : float or None
+        The one for all nodes; None where each node has learnt its own (see `MemberView.logit_scales`).
+    n_rows : int
+        Rows that were given; 0 without.
+    recomputable : bool
+        Whether parameters and names here are all that a prediction needs: no code of the user's own.
+    """
+
+    task: Literal["classification", "regression"]
+    target: str
+    outputs: tuple[str, ...]
+    labels: tuple[Plain, ...]
+    output: OutputView
+    columns: tuple[ColumnView, ...]
+    features: tuple[FeatureView, ...]
+    structure: dict[str, Any]  # Structure.to_dict
+    widths: tuple[int, ...]
+    nodes: tuple[NodeView, ...]
+    edges: tuple[EdgeView, ...]
+    selection: Literal["multi", "single"]
+    activation: str
+    temperature: float | None
+    members: tuple[MemberView, ...]
+    n_rows: int
+    recomputable: bool
+
+    @property
+    def depth(self) -> int:
+        return len(self.widths) - 1
+
+    @property
+    def n_leaves(self) -> int:
+        return self.widths[-1]
+
+    @property
+    def leaves(self) -> tuple[NodeView, ...]:
+        """Nodes of the last layer."""
+        return self.nodes[len(self.nodes) - self.n_leaves :]
+
+    def to_dict(self, digits: int | None = None) -> dict[str, Any]:
+        """Lists, text and numbers, ready for JSON; `digits` rounds all numbers to so many significant digits.
+
+        Nine digits keep a float32 weight exactly.
+        """
+        plain: dict[str, Any] = _plain(self, digits)
+        return plain
+
+
+def _plain(value: Any, digits: int | None) -> Any:
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name), digits) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist(), digits)
+    if isinstance(value, dict):
+        return {str(key): _plain(item, digits) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item, digits) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float):
+        if not np.isfinite(value):
+            return None
+        return value if digits is None else float(f"{value:.{digits}g}")
+    return value

@@ -1,0 +1,1 @@
+"""Interval arithmetic over boxes of rows, and certificates proven with it."""

@@ -1,0 +1,265 @@
+"""Interval arithmetic over boxes of encoded rows: what a tree can compute for any row inside. Sound, not always tight.
+
+Intervals are pairs of tensors, low and high; boxes stand in a batch axis, as rows do elsewhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tartree.explain import tree_evaluation as ev
+from tartree.nn import ACTIVATIONS, Classes, ConstantLeaf, Gaussian, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn.products import GroupedMLP
+from tartree.ops import Activation
+from tartree.structure import Structure
+
+#: Activations whose probabilities rise with the own logit and fall with the others'.
+RISING = tuple(ACTIVATIONS[name] for name in ("softmax", "sigsoftmax", "sparsemax", "entmax15"))
+
+
+class Interval(NamedTuple):
+    low: Tensor
+    high: Tensor
+
+    def __sub__(self, other: Interval) -> Interval:
+        return Interval(self.low - other.high, self.high - other.low)
+
+    def plus(self, other: Interval) -> Interval:
+        return Interval(self.low + other.low, self.high + other.high)
+
+    def meet(self, other: Interval) -> Interval:
+        """What is in both; each contains the truth, so they meet but for rounding."""
+        low, high = torch.maximum(self.low, other.low), torch.minimum(self.high, other.high)
+        return Interval(torch.minimum(low, high), torch.maximum(low, high))
+
+    def size(self) -> Tensor:
+        """The largest absolute value inside."""
+        return torch.maximum(self.low.abs(), self.high.abs())
+
+    def pick(self, index: Any) -> Interval:
+        return Interval(self.low[index], self.high[index])
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Boxes of encoded rows."""
+
+    low: Tensor  # (boxes, features)
+    high: Tensor  # (boxes, features)
+
+    @property
+    def center(self) -> Tensor:
+        return (self.low + self.high) / 2
+
+    @property
+    def radius(self) -> Tensor:
+        return (self.high - self.low) / 2
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+
+def affine(boxes: Boxes, weight: Tensor, bias: Tensor) -> Interval:
+    """Linear functions, (members, functions, features), over boxes: (members, boxes, functions), exact."""
+    middle = boxes.center @ weight.transpose(-1, -2) + bias.unsqueeze(-2)
+    reach = boxes.radius @ weight.abs().transpose(-1, -2)
+    return Interval(middle - reach, middle + reach)
+
+
+def perceptron(boxes: Boxes, mlp: GroupedMLP) -> Interval:
+    """Outputs of grouped perceptrons over boxes, (members, boxes, outputs)."""
+    first = affine(boxes, mlp.weights[0], mlp.biases[0])
+    if len(mlp.weights) == 1:
+        return first
+    groups = len(mlp.sizes)
+    low, high = (part.unflatten(-1, (groups, mlp.hidden)) for part in first)  # (members, boxes, groups, hidden)
+    for weight, bias in zip(mlp.weights[1:-1], mlp.biases[1:-1], strict=True):
+        low, high = F.elu(low), F.elu(high)  # ELU rises
+        middle = torch.einsum("mbgh,mgkh->mbgk", (low + high) / 2, weight) + bias.unsqueeze(1)
+        reach = torch.einsum("mbgh,mgkh->mbgk", (high - low) / 2, weight.abs())
+        low, high = middle - reach, middle + reach
+    low, high = F.elu(low), F.elu(high)
+    owner = torch.repeat_interleave(torch.arange(groups), torch.tensor(mlp.sizes))  # (outputs,)
+    own_low, own_high = low[:, :, owner], high[:, :, owner]  # (members, boxes, outputs, hidden)
+    weight, bias = mlp.weights[-1].unsqueeze(1), mlp.biases[-1].unsqueeze(1)
+    middle = ((own_low + own_high) / 2 * weight).sum(-1) + bias
+    reach = ((own_high - own_low) / 2 * weight.abs()).sum(-1)
+    return Interval(middle - reach, middle + reach)
+
+
+def combine(share: Interval, value: Interval) -> Interval:
+    """Means of children's values, (..., children, outputs), by shares, (..., children): (..., outputs)."""
+    high = _most(share, value.high)
+    low = -_most(share, -value.low)
+    return Interval(low, high)
+
+
+def _most(share: Interval, value: Tensor) -> Tensor:
+    """The largest mean: every child has its least share, and what is left goes to the largest values first."""
+    order = value.argsort(dim=-2, descending=True)
+    least, most = (part.unsqueeze(-1).expand_as(value) for part in share)
+    room = torch.take_along_dim(most - least, order, dim=-2)
+    left = (1 - share.low.sum(-1)).clamp_min(0)[..., None, None]
+    given = (left - (room.cumsum(-2) - room)).clamp_min(0).minimum(room)
+    # Rounding aside, everything is given; were it not, the largest value takes the rest.
+    rest = (left.squeeze(-2) - given.sum(-2)).clamp_min(0)
+    best = value.amax(-2)
+    return (least * value).sum(-2) + (given * torch.take_along_dim(value, order, dim=-2)).sum(-2) + rest * best
+
+
+def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
+    """Branching probabilities over boxes, (members, boxes, branches)."""
+    structure = tree.structure
+    members = ev.n_members(tree)
+    shape = (members, len(boxes), structure.n_branches)
+    result = Interval(boxes.low.new_zeros(shape), boxes.low.new_ones(shape))
+    if isinstance(tree.decision, UniformDecision):
+        even = tree.branching.probabilities(boxes.low.new_zeros(members, len(boxes), structure.n_logits))
+        return Interval(even, even)
+    if type(tree.decision) is not MLPDecision:
+        return result
+    logits = perceptron(boxes, tree.decision.mlp)
+    logits = Interval(tree.branching.scale(logits.low), tree.branching.scale(logits.high))
+    linear = len(tree.decision.mlp.weights) == 1
+    for fan in structure.fans:
+        own, branches = torch.from_numpy(fan.logits), torch.from_numpy(fan.branches)
+        if fan.n_children == 2:
+            first = _first_child(tree, logits.pick((..., own[:, 0])))
+            result.low[..., branches[:, 0]], result.high[..., branches[:, 0]] = first
+            result.low[..., branches[:, 1]], result.high[..., branches[:, 1]] = 1 - first.high, 1 - first.low
+        elif linear and tree.branching.activation is torch.softmax:
+            weight = tree.branching.scale(tree.decision.mlp.weights[0].transpose(1, 2)).transpose(1, 2)[:, own]
+            bias = tree.branching.scale(tree.decision.mlp.biases[0].unsqueeze(1))[:, 0][:, own]
+            own_share = softmax_interval(boxes, weight, bias)  # (members, boxes, nodes, children)
+            result.low[..., branches], result.high[..., branches] = own_share
+        elif tree.branching.activation in RISING:
+            shares = _by_corners(logits.pick((..., own)), tree.branching.activation)
+            result.low[..., branches], result.high[..., branches] = shares
+    return result
+
+
+def _first_child(tree: Tree, logit: Interval) -> Interval:
+    """Share of the first of two children, from its logit over the temperature."""
+    if tree.branching.activation is torch.softmax:
+        return Interval(torch.sigmoid(logit.low), torch.sigmoid(logit.high))
+
+    def share(z: Tensor) -> Tensor:
+        return tree.branching.activation(torch.stack([z / 2, -z / 2], dim=-1), -1)[..., 0]
+
+    if tree.branching.activation in RISING:
+        return Interval(share(logit.low), share(logit.high))
+    if tree.branching.activation is ACTIVATIONS["spherical"]:  # rises from -2 to 2, falls outside
+        ends = torch.stack([share(logit.low), share(logit.high)])
+        low, high = ends.amin(0), ends.amax(0)
+        low = torch.where((logit.low <= -2) & (logit.high >= -2), torch.zeros_like(low), low)
+        return Interval(low, torch.where((logit.low <= 2) & (logit.high >= 2), torch.ones_like(high), high))
+    return Interval(torch.zeros_like(logit.low), torch.ones_like(logit.low))
+
+
+def _by_corners(logits: Interval, activation: Activation) -> Interval:
+    """Shares, (..., logits), of an activation that rises with the own logit and falls with the others'."""
+    eye = torch.eye(logits.low.shape[-1], dtype=torch.bool)
+    least = torch.where(eye, logits.low.unsqueeze(-2), logits.high.unsqueeze(-2))  # (..., own, logits)
+    most = torch.where(eye, logits.high.unsqueeze(-2), logits.low.unsqueeze(-2))
+    low, high = (activation(corner, -1).diagonal(dim1=-2, dim2=-1) for corner in (least, most))
+    return Interval(low, high)
+
+
+def softmax_interval(boxes: Boxes, weight: Tensor, bias: Tensor) -> Interval:
+    """Softmax of linear functions, (members, groups, functions, features): (members, boxes, groups, functions).
+
+    The differences of the functions have exact intervals, and the softmax is a function of them.
+    """
+    members, groups, k, _ = weight.shape
+    low = boxes.low.new_zeros(members, len(boxes), groups, k)
+    high = torch.zeros_like(low)
+    for j in range(k):
+        less = affine(
+            boxes, (weight - weight[:, :, j : j + 1]).flatten(1, 2), (bias - bias[:, :, j : j + 1]).flatten(1)
+        )
+        others = torch.arange(k) != j
+        for part, out in ((less.high, low), (less.low, high)):
+            rest = part.unflatten(-1, (groups, k))[..., others].logsumexp(-1)
+            out[..., j] = torch.sigmoid(-rest)
+    return Interval(low, high)
+
+
+def leaf_interval(tree: Tree, boxes: Boxes) -> Interval:
+    """What each leaf predicts over boxes, (members, boxes, leaves, outputs)."""
+    outputs = ev.n_outputs(tree)
+    if isinstance(tree.leaf, ConstantLeaf):
+        values = tree.output.mean(tree.leaf.values.unsqueeze(1))[..., :outputs].expand(-1, len(boxes), -1, -1)
+        return Interval(values, values)
+    assert isinstance(tree.leaf, MLPLeaf)
+    mlp = tree.leaf.mlp
+    if not isinstance(tree.output, Classes):
+        low, high = (part.unflatten(-1, (-1, tree.leaf.n_numbers)) for part in perceptron(boxes, mlp))
+        low, high = low[..., :outputs], high[..., :outputs]
+        if isinstance(tree.output, Gaussian):  # limits rise with the mean, so the ends of an interval stay its ends
+            low, high = tree.output.limited(low), tree.output.limited(high)
+        return Interval(low, high)
+    if len(mlp.weights) == 1:
+        weight, bias = (part.unflatten(1, (-1, outputs)) for part in (mlp.weights[0], mlp.biases[0]))
+        return softmax_interval(boxes, weight, bias)
+    low, high = (part.unflatten(-1, (-1, outputs)) for part in perceptron(boxes, mlp))
+    return _by_corners(Interval(low, high), torch.softmax)
+
+
+def node_intervals(structure: Structure, branching: Interval, leaves: Interval) -> list[Interval]:
+    """What is predicted from each node down, for each layer, root first, (members, boxes, nodes, outputs)."""
+    layers = [leaves]
+    for d in reversed(range(structure.depth)):
+        below = layers[-1]
+        children, counts = structure.children(d), structure.n_children(d)
+        _, _, branches = structure.edges(d)
+        firsts = torch.from_numpy(counts).cumsum(0) - torch.from_numpy(counts)
+        shape = (*below.low.shape[:2], structure.widths[d], below.low.shape[-1])
+        here = Interval(below.low.new_zeros(shape), below.low.new_zeros(shape))
+        for k in sorted(set(counts.tolist())):
+            nodes = torch.from_numpy((counts == k).nonzero()[0])
+            own = torch.tensor([children[int(i)] for i in nodes])  # (nodes, children)
+            value = below.pick((slice(None), slice(None), own))
+            if k == 1:
+                here.low[:, :, nodes], here.high[:, :, nodes] = value.low[..., 0, :], value.high[..., 0, :]
+                continue
+            places = torch.from_numpy(branches)[firsts[nodes, None] + torch.arange(k)]
+            here.low[:, :, nodes], here.high[:, :, nodes] = combine(branching.pick((..., places)), value)
+        layers.append(here)
+    return layers[::-1]
+
+
+def arrival_interval(structure: Structure, branching: Interval) -> Interval:
+    """Arrivals at the leaves over boxes, (members, boxes, leaves)."""
+    low = high = branching.low.new_ones((*branching.low.shape[:-1], 1))
+    for d in range(structure.depth):
+        parents, children, branches = (torch.from_numpy(part) for part in structure.edges(d))
+        parts = []
+        for level, share in ((low, branching.low), (high, branching.high)):
+            flow = level.index_select(-1, parents) * ev.edge_shares(share, branches)
+            below = flow.new_zeros((*flow.shape[:-1], structure.widths[d + 1]))
+            parts.append(below.index_add_(-1, children, flow))
+        low, high = parts[0], parts[1].clamp_max(1.0)
+    return Interval(low, high)
+
+
+def prediction_interval(tree: Tree, boxes: Boxes, selection: str) -> Interval:
+    """What the tree predicts over boxes, the mean of its members, (boxes, outputs)."""
+    branching, leaves = branching_interval(tree, boxes), leaf_interval(tree, boxes)
+    if selection == "single":
+        arrival = arrival_interval(tree.structure, branching)
+        can = (arrival.high >= arrival.low.amax(-1, keepdim=True) - 1e-12).unsqueeze(-1)  # speak somewhere in the box
+        low = leaves.low.masked_fill(~can, torch.inf).amin(-2)
+        high = leaves.high.masked_fill(~can, -torch.inf).amax(-2)
+    else:
+        low, high = (part.squeeze(-2) for part in node_intervals(tree.structure, branching, leaves)[0])
+    return Interval(low.mean(0), high.mean(0))
+
+
+def data_box(x: Tensor) -> Boxes:
+    """The smallest box around encoded rows, (rows, features)."""
+    return Boxes(x.amin(0, keepdim=True), x.amax(0, keepdim=True))
