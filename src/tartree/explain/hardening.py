@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from tartree.explain import evaluation as ev
-from tartree.explain.boxes import RISING
 from tartree.explain.rounding import at_most, percent
 from tartree.explain.simplifying import estimator_with
 from tartree.nn import MLPDecision, Tree, UniformDecision
@@ -115,7 +114,7 @@ def harden(estimator: Any, X: Any) -> Any:
 @torch.no_grad()
 def sharpened(tree: Tree, factor: float) -> Tree:
     """A copy with all logits multiplied; their order, and so the more probable child, stays."""
-    if tree.branching.activation not in RISING:
+    if not tree.branching.activation.is_monotone:
         raise ValueError(
             "the branching must be surer the larger its logit to be hardened, however: spherical or a function of the "
             "user's own; fit with branching='softmax'"

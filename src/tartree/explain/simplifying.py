@@ -17,7 +17,7 @@ from tartree.explain.distilling import Lesson, largest_change, predict_rows, ref
 from tartree.explain.functions import linear_parameters
 from tartree.explain.ordering import removal_order
 from tartree.explain.shrinking import Origin, check_shrinkable, logits_by_node, shrink_structure, shrink_tree
-from tartree.nn import ACTIVATIONS, Classes, MLPDecision, MLPLeaf, Tree
+from tartree.nn import Classes, MLPDecision, MLPLeaf, Tree
 
 #: Rows that a refit looks at, at most; changes are measured on all that are given.
 REFIT_ROWS = 2000
@@ -254,7 +254,7 @@ class _Work:
     def sharpen(self, small: Tree, tolerance: float) -> None:
         """Make decisions steeper, in place, one node after another, as far as the tolerance allows."""
         decision = small.decision
-        spherical = small.branching.activation is ACTIVATIONS["spherical"]  # steeper is not surer there
+        spherical = small.branching.activation.turning_point is not None  # steeper is not surer there
         if not isinstance(decision, MLPDecision) or spherical or self.change(small) > tolerance:
             return
         weight, bias = decision.mlp.weights[-1], decision.mlp.biases[-1]
