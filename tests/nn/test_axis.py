@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from tartree import Structure, ops
-from tartree.nn import ACTIVATIONS, Axis, AxisDecision, Branching, Classes, SplitDecision, Tree
+from tartree.nn import Axis, AxisDecision, Branching, Classes, SplitDecision, Tree
 from tartree.nn.axis import SURE
 
 from ..conftest import IRREGULAR
@@ -40,16 +40,6 @@ def test_training_sees_the_same_feature_and_learns_all():
     logits.square().sum().backward()
     assert (decision.choice.grad != 0).all()
     assert (decision.thresholds.grad.abs() > 0).sum() >= 3
-
-
-def test_hard_branching_is_hard_and_has_the_gradient_of_softmax():
-    logits = torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
-    weights = torch.randn(7, 5, dtype=torch.float64)
-    out = ACTIVATIONS["hard"](logits, 1)
-    assert torch.equal(out.detach(), torch.nn.functional.one_hot(logits.argmax(1), 5).double())
-    (mine,) = torch.autograd.grad((out * weights).sum(), logits)
-    (soft,) = torch.autograd.grad((torch.softmax(logits, 1) * weights).sum(), logits)
-    torch.testing.assert_close(mine, soft)
 
 
 def test_a_hard_tree_sends_every_row_to_one_leaf_in_training_too():

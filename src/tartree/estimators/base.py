@@ -68,7 +68,7 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
         members: int = 1,
         hidden: int = 100,
         dropout: float = 0.0,
-        branching: str | ops.Activation = "softmax",
+        branching: str | ops.ActivationFunction = "softmax",
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
         numeric: Literal["standard", "quantile", "plain"] = "standard",

@@ -132,7 +132,7 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         members: int = 1,
         hidden: int = 100,
         dropout: float = 0.0,
-        branching: str | ops.Activation = "softmax",
+        branching: str | ops.ActivationFunction = "softmax",
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
         numeric: Literal["standard", "quantile", "plain"] = "standard",

@@ -1,8 +1,9 @@
 """Torch modules: decisions f, leaves g, branching, and the tree that joins them. All have a leading `members` axis."""
 
+from tartree.nn.activations import ACTIVATIONS, Activation
 from tartree.nn.axis import AxisDecision
 from tartree.nn.backbones import BackboneDecision, ConvBackbone, LayeredDecision
-from tartree.nn.branching import ACTIVATIONS, Branching
+from tartree.nn.branching import Branching
 from tartree.nn.captured import Predictor
 from tartree.nn.decisions import MLPDecision, UniformDecision
 from tartree.nn.factories import Axis, Backbone, Conv, Layered, Pieces, Soft, Subspace
@@ -16,6 +17,7 @@ from tartree.nn.tree import Leaves, Selection, Tree, combine
 
 __all__ = [
     "ACTIVATIONS",
+    "Activation",
     "Axis",
     "AxisDecision",
     "Backbone",

@@ -13,7 +13,6 @@ from contextlib import contextmanager, suppress
 import torch
 from torch import Tensor, nn
 
-from tartree.nn.branching import sigsoftmax, spherical
 from tartree.nn.tree import Selection, Tree
 
 EAGER_CALLS = 2  # before capture: what is loaded or compiled at first use cannot be captured
@@ -25,8 +24,7 @@ def can_capture(tree: Tree) -> bool:
     A decision or leaf of the user's own is captured where its class says so, with ``capturable = True``. Modules with
     forward hooks are not, since a replay would not call them.
     """
-    known = (torch.softmax, sigsoftmax, spherical)
-    return tree.branching.activation in known and all(_is_known(module) for module in tree.modules())
+    return tree.branching.activation.is_capturable and all(_is_known(module) for module in tree.modules())
 
 
 def _is_known(module: nn.Module) -> bool:

@@ -154,7 +154,7 @@ class Searcher:
         """Whether x, on a CPU, is rows of this tree; where it is not, the full way says what is wrong."""
         return (
             self.usable
-            and self.branching.activation is torch.softmax
+            and self.branching.is_softmax
             and x.dtype == self.dtype
             and x.dim() in (2, 3)
             and x.shape[-1] == self.n_features

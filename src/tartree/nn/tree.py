@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tartree import ops
+from tartree.nn.activations import Activation
 from tartree.nn.best_leaf import said_by_best_leaf
 from tartree.nn.branching import Branching
 from tartree.nn.decisions import MLPDecision, UniformDecision
@@ -84,7 +85,7 @@ class Tree(nn.Module):
         hidden: int = 100,
         share: Literal["node", "layer"] = "node",
         dropout: float = 0.0,
-        branching: str | ops.Activation = "softmax",
+        branching: str | Activation | ops.ActivationFunction = "softmax",
         temperature: float | Literal["learned"] = 1.0,
         members: int = 1,
         decision: DecisionFactory | None = None,

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from tartree.ops import fused, native, reference
-from tartree.ops.native import Activation
+from tartree.ops.native import ActivationFunction
 from tartree.ops.reference import transition_matrices
 from tartree.structure import Structure
 
-__all__ = ["Activation", "arrival", "branch", "spread", "tconv", "transition_matrices"]
+__all__ = ["ActivationFunction", "arrival", "branch", "spread", "tconv", "transition_matrices"]
 
 Backend = Literal["auto", "fused", "native", "reference"]
 
@@ -134,7 +134,7 @@ def spread(
     return arrivals if layers else arrivals[-1]
 
 
-def branch(logits: Tensor, structure: Structure, activation: Activation = torch.softmax) -> Tensor:
+def branch(logits: Tensor, structure: Structure, activation: ActivationFunction = torch.softmax) -> Tensor:
     """Branching probabilities, (..., structure.n_branches), from logits, (..., structure.n_logits).
 
     ``activation(logits, axis)`` turns the logits of nodes with equally many children into distributions along an axis.

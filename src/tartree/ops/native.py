@@ -19,7 +19,7 @@ from tartree.ops.scratch import Lease, borrow, is_worth_keeping
 from tartree.ops.tables import kept_on_device
 from tartree.structure import Structure
 
-Activation = Callable[[Tensor, int], Tensor]  # (logits, axis) -> distributions along the axis
+ActivationFunction = Callable[[Tensor, int], Tensor]  # (logits, axis) -> distributions along the axis
 
 
 def arrival(logits: Tensor, structure: Structure, layers: bool = False) -> list[Tensor]:
@@ -36,7 +36,7 @@ def arrival(logits: Tensor, structure: Structure, layers: bool = False) -> list[
     return [_nodes_last(p, logits) for p in arrivals]
 
 
-def branch(logits: Tensor, structure: Structure, activation: Activation) -> Tensor:
+def branch(logits: Tensor, structure: Structure, activation: ActivationFunction) -> Tensor:
     """Branching probabilities, (..., branches), of an activation other than softmax."""
     return _nodes_last(_branch(_nodes_first(logits), structure, activation), logits)
 
@@ -60,7 +60,7 @@ def _nodes_last(rows: Tensor, like: Tensor) -> Tensor:
     return x.squeeze(0) if like.dim() == 1 else x
 
 
-def _branch(rows: Tensor, structure: Structure, activation: Activation) -> Tensor:
+def _branch(rows: Tensor, structure: Structure, activation: ActivationFunction) -> Tensor:
     """Branching probabilities (..., branches, batch) from logits (..., logits, batch)."""
     parts = []
     mixed = len(structure.fans) > 1

@@ -5,7 +5,6 @@ import pytest
 
 from tartree import Structure
 from tartree.explain.tree_view.layout import crossings, outline, place
-
 from tests.optional import given, settings, st
 
 GAP = 0.25

@@ -175,7 +175,7 @@ def _fan_slopes(
 
     def gradient(rows: Tensor, way: Tensor) -> Tensor:
         between = start + way[:, None, None] * step[:, rows]
-        if tree.branching.activation is torch.softmax:
+        if tree.branching.is_softmax:
             share = torch.softmax(between, dim=-1).unsqueeze(-1)
             slope = share * (told - (share * told).sum(-2, keepdim=True))
         else:
@@ -274,7 +274,7 @@ def log_arrival(tree: Tree, logits: Tensor) -> Tensor:
 
 
 def _log_branching(tree: Tree, logits: Tensor) -> Tensor:
-    if tree.branching.activation is not torch.softmax:
+    if not tree.branching.is_softmax:
         return tree.branching.probabilities(logits).clamp_min(1e-100).log()
     scaled = tree.branching.scale(logits)
     result = logits.new_zeros((*logits.shape[:-1], tree.structure.n_branches))
@@ -298,7 +298,7 @@ def _secant(function: Callable[[Tensor], Tensor], start: Tensor, move: Tensor) -
 
 def _first_child(tree: Tree, logit: Tensor) -> Tensor:
     """Share of the first of two children, from the logit over the temperature."""
-    if tree.branching.activation is torch.softmax:
+    if tree.branching.is_softmax:
         return torch.sigmoid(logit)
     return tree.branching.activation(torch.stack([logit / 2, -logit / 2], dim=-1), -1)[..., 0]
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.simplification.simplifier import estimator_with
 from tartree.explain.text.number_text import at_most, percent
-from tartree.explain.verification.boxes import RISING
 from tartree.nn import MLPDecision, Tree, UniformDecision
 
 #: What logits are multiplied by: a decision of 50.1 % becomes one of 98 %.
@@ -115,7 +114,7 @@ def harden(estimator: Any, X: Any) -> Any:
 @torch.no_grad()
 def sharpened(tree: Tree, factor: float) -> Tree:
     """A copy with all logits multiplied; their order, and so the more probable child, stays."""
-    if tree.branching.activation not in RISING:
+    if not tree.branching.activation.is_monotone:
         raise ValueError(
             "the branching must be surer the larger its logit to be hardened, however: spherical or a function of the "
             "user's own; fit with branching='softmax'"

@@ -23,7 +23,7 @@ from tartree.explain.simplification.subtree import (
 from tartree.explain.tree_view.function_views import linear_parameters
 from tartree.explain.verification.boxes import data_box
 from tartree.explain.verification.certificates import Certificate, bound_change
-from tartree.nn import ACTIVATIONS, Classes, MLPDecision, MLPLeaf, Tree
+from tartree.nn import Classes, MLPDecision, MLPLeaf, Tree
 
 #: Rows that a refit looks at, at most; changes are measured on all that are given.
 REFIT_ROWS = 2000
@@ -260,7 +260,7 @@ class _Work:
     def sharpen(self, small: Tree, tolerance: float) -> None:
         """Make decisions steeper, in place, one node after another, as far as the tolerance allows."""
         decision = small.decision
-        spherical = small.branching.activation is ACTIVATIONS["spherical"]  # steeper is not surer there
+        spherical = small.branching.activation.turning_point is not None  # steeper is not surer there
         if not isinstance(decision, MLPDecision) or spherical or self.change(small) > tolerance:
             return
         weight, bias = decision.mlp.weights[-1], decision.mlp.biases[-1]

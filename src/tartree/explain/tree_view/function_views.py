@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tartree.nn import ACTIVATIONS, ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.decisions import logits_per_node
 from tartree.nn.products import GroupedMLP
 
@@ -107,7 +107,7 @@ def step_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
 
 def activation_name(tree: Tree) -> str:
     """The name of the branching activation in `tartree.nn.ACTIVATIONS`, "custom" for a function of the user's own."""
-    return next((name for name, own in ACTIVATIONS.items() if own is tree.branching.activation), "custom")
+    return tree.branching.activation.name
 
 
 def logit_scales(tree: Tree, member: int) -> FloatArray:

@@ -13,13 +13,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tartree.explain import tree_evaluation as ev
-from tartree.nn import ACTIVATIONS, Classes, ConstantLeaf, Gaussian, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import Classes, ConstantLeaf, Gaussian, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.products import GroupedMLP
-from tartree.ops import Activation
+from tartree.ops import ActivationFunction
 from tartree.structure import Structure
-
-#: Activations whose probabilities rise with the own logit and fall with the others'.
-RISING = tuple(ACTIVATIONS[name] for name in ("softmax", "sigsoftmax", "sparsemax", "entmax15"))
 
 
 class Interval(NamedTuple):
@@ -132,12 +129,12 @@ def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
             first = _first_child(tree, logits.pick((..., own[:, 0])))
             result.low[..., branches[:, 0]], result.high[..., branches[:, 0]] = first
             result.low[..., branches[:, 1]], result.high[..., branches[:, 1]] = 1 - first.high, 1 - first.low
-        elif linear and tree.branching.activation is torch.softmax:
+        elif linear and tree.branching.is_softmax:
             weight = tree.branching.scale(tree.decision.mlp.weights[0].transpose(1, 2)).transpose(1, 2)[:, own]
             bias = tree.branching.scale(tree.decision.mlp.biases[0].unsqueeze(1))[:, 0][:, own]
             own_share = softmax_interval(boxes, weight, bias)  # (members, boxes, nodes, children)
             result.low[..., branches], result.high[..., branches] = own_share
-        elif tree.branching.activation in RISING:
+        elif tree.branching.activation.is_monotone:
             shares = _by_corners(logits.pick((..., own)), tree.branching.activation)
             result.low[..., branches], result.high[..., branches] = shares
     return result
@@ -145,15 +142,15 @@ def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
 
 def _first_child(tree: Tree, logit: Interval) -> Interval:
     """Share of the first of two children, from its logit over the temperature."""
-    if tree.branching.activation is torch.softmax:
+    if tree.branching.is_softmax:
         return Interval(torch.sigmoid(logit.low), torch.sigmoid(logit.high))
 
     def share(z: Tensor) -> Tensor:
         return tree.branching.activation(torch.stack([z / 2, -z / 2], dim=-1), -1)[..., 0]
 
-    if tree.branching.activation in RISING:
+    if tree.branching.activation.is_monotone:
         return Interval(share(logit.low), share(logit.high))
-    if tree.branching.activation is ACTIVATIONS["spherical"]:  # rises from -2 to 2, falls outside
+    if tree.branching.activation.turning_point == 2:  # rises from -2 to 2, falls outside
         ends = torch.stack([share(logit.low), share(logit.high)])
         low, high = ends.amin(0), ends.amax(0)
         low = torch.where((logit.low <= -2) & (logit.high >= -2), torch.zeros_like(low), low)
@@ -161,7 +158,7 @@ def _first_child(tree: Tree, logit: Interval) -> Interval:
     return Interval(torch.zeros_like(logit.low), torch.ones_like(logit.low))
 
 
-def _by_corners(logits: Interval, activation: Activation) -> Interval:
+def _by_corners(logits: Interval, activation: ActivationFunction) -> Interval:
     """Shares, (..., logits), of an activation that rises with the own logit and falls with the others'."""
     eye = torch.eye(logits.low.shape[-1], dtype=torch.bool)
     least = torch.where(eye, logits.low.unsqueeze(-2), logits.high.unsqueeze(-2))  # (..., own, logits)

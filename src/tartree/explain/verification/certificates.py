@@ -17,7 +17,6 @@ from tartree.explain.simplification.subtree import Node, Origin, logit_map, logi
 from tartree.explain.text.number_text import at_most
 from tartree.explain.tree_view.function_views import linear_parameters
 from tartree.explain.verification.boxes import (
-    RISING,
     Boxes,
     Interval,
     affine,
@@ -27,14 +26,12 @@ from tartree.explain.verification.boxes import (
     leaf_interval,
     node_intervals,
 )
-from tartree.nn import ACTIVATIONS, Classes, ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import Classes, ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 
 #: Added to every bound: far more than the rounding of what it is compared with.
 SLACK = 1e-9
-#: Activations that share evenly where logits are equal, however many children are left.
-EVEN = (*RISING, ACTIVATIONS["spherical"])
 #: Boxes looked at together, and the most in all.
 TOGETHER = 64
 
@@ -287,11 +284,11 @@ def _logit_drift(before: Tree, after: Tree, origin: Origin, boxes: Boxes) -> dic
         return {}
     whole = [node for node in nodes if _n_children(origin.structure, node) == _n_children_before(before, origin, node)]
     if isinstance(before.decision, UniformDecision):
-        known = before.branching.activation in EVEN
+        known = before.branching.activation.is_even
         return dict.fromkeys(nodes if known else whole, still)
     assert isinstance(before.decision, MLPDecision)
     assert isinstance(after.decision, MLPDecision)
-    if len(before.decision.mlp.weights) > 1 or before.branching.activation is not torch.softmax:
+    if len(before.decision.mlp.weights) > 1 or not before.branching.is_softmax:
         return dict.fromkeys(whole, still) if _decisions_kept(before, after, origin) else {}
     weight, bias = _scaled_logits(before)
     matrix = logit_map(before.structure, origin)
