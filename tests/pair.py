@@ -3,14 +3,14 @@
 import pickle
 import threading
 
-from tartree.training.team import Alone
+from tartree.training.worker_group import SingleWorker
 
 
 def make_team(size):
     """Members of one team; an error of one ends the waiting of the others with `barrier.abort()`."""
     barrier, board = threading.Barrier(size), [None] * size
 
-    class Worker(Alone):
+    class Worker(SingleWorker):
         def __init__(self, rank):
             self.rank, self.size, self.barrier = rank, size, barrier
 

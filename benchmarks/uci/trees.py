@@ -13,7 +13,7 @@ from tartree.estimators.base import EARLY_STOPPING_ROWS, REFIT_ROWS
 from tartree.estimators.rows import split_rows
 from tartree.nn import Classes, Selection, Tree, combine
 from tartree.nn.products import GroupedMLP
-from tartree.training import History, OwnRows, Recipe, TensorRows, train
+from tartree.training import History, MemberRows, Recipe, TensorRows, train
 from uci.models import TreeModel
 from uci.sets import StudySet
 
@@ -99,7 +99,7 @@ def learn(
     recipe: Recipe,
     train_rows: tuple[Tensor, ...],
     *,
-    validation: TensorRows | OwnRows | None = None,
+    validation: TensorRows | MemberRows | None = None,
     keep_epoch: np.ndarray | None = None,
     seed: int = 0,
 ) -> History:
@@ -117,12 +117,12 @@ def learn(
     return history
 
 
-def gather(data: StudySet, parts: tuple[Tensor, ...], members: int) -> TensorRows | OwnRows:
+def gather(data: StudySet, parts: tuple[Tensor, ...], members: int) -> TensorRows | MemberRows:
     """The rows of each run for its members; one table where all runs use the same."""
     if all(torch.equal(rows, parts[0]) for rows in parts):
         there = parts[0].to(data.x.device)
         return TensorRows(data.x[there], data.y[there])
-    return OwnRows.gather(TensorRows(data.x, data.y), parts, members)
+    return MemberRows.gather(TensorRows(data.x, data.y), parts, members)
 
 
 @torch.no_grad()

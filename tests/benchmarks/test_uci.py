@@ -17,7 +17,7 @@ from uci.results import Results, machine
 from uci.scores import Scores
 
 from tartree.datasets import UciSummary
-from tartree.training import RECIPES, OwnRows, TensorRows, train
+from tartree.training import RECIPES, MemberRows, TensorRows, train
 
 
 def test_sets_come_in_order_of_size(cache):
@@ -50,7 +50,7 @@ def test_a_run_among_members_learns_what_it_learns_alone(cache, small, members):
 def test_each_run_has_a_table_of_its_own_rows(cache):
     data = sets.load_set("wine")
     rows = trees.gather(data, data.train, 2)
-    assert isinstance(rows, OwnRows)
+    assert isinstance(rows, MemberRows)
     assert (len(rows), rows.weight, rows.share) == (45, None, 2)
     for run, own in enumerate(data.train):
         assert torch.equal(rows.x[:, run], data.x[own])

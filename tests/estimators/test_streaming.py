@@ -13,9 +13,9 @@ from tartree import TartClassifier, TartRegressor, load
 from tartree.estimators import blocks, streaming
 from tartree.estimators.blocks import draws
 from tartree.table import ParquetTable, sketch, statistics
-from tartree.training import ALONE
-from tartree.training.lanes import Lanes
+from tartree.training import SINGLE_WORKER
 from tartree.training.recipe import Recipe
+from tartree.training.shards import Shards
 from tests.pair import together
 
 from ..tolerances import assert_same, within
@@ -256,7 +256,7 @@ def test_held_out_rows_with_weight_may_all_be_with_one_worker(whole, tmp_path):
     whole = whole.select(["a", "b", "label", "weight"])
     pq.write_table(whole, tmp_path / "rows.parquet", row_group_size=400)
     table = ParquetTable(tmp_path, in_memory=False)
-    second = Lanes.deal([block.rows for block in table.blocks]).blocks[1]
+    second = Shards.deal([block.rows for block in table.blocks]).blocks[1]
     seed = int(classifier()._draw_seeds(np.random.RandomState(0))[0])
     out = draws(seed, 0, whole.num_rows) < Recipe().validation_fraction
     for block in second:
@@ -272,7 +272,7 @@ def test_held_out_rows_with_weight_may_all_be_with_one_worker(whole, tmp_path):
         np.testing.assert_allclose(model.predict_proba(table), alone.predict_proba(table), atol=1e-5)
 
 
-class Keeper:
+class MemoryStore:
     """Keeps the last state in memory; it may lose the worker after an epoch."""
 
     def __init__(self, stop_after=None, kept=None):
@@ -287,9 +287,9 @@ class Keeper:
             raise ConnectionError("the worker is lost")
 
 
-def cut_off(model, table, epoch, team=ALONE):
+def cut_off(model, table, epoch, team=SINGLE_WORKER):
     """The state of a fit that was cut off after an epoch."""
-    keeper = Keeper(stop_after=epoch)
+    keeper = MemoryStore(stop_after=epoch)
     with pytest.raises(ConnectionError):
         streaming.fit_stream(model, table, ["label"], team=team, keeper=keeper)
     return keeper.kept
@@ -299,7 +299,7 @@ def test_a_run_that_was_cut_off_goes_on_as_if_nothing_had_been(folder):
     table = stream(folder, "value", "weight")
     whole = classifier(early_stopping=True).fit(table, "label")
     cut = classifier(early_stopping=True)
-    keeper = Keeper(kept=cut_off(cut, table, 3))
+    keeper = MemoryStore(kept=cut_off(cut, table, 3))
     assert not hasattr(cut, "tree_")
     streaming.fit_stream(cut, table, ["label"], keeper=keeper)
     assert len(cut.history_) == len(whole.history_)
@@ -322,7 +322,7 @@ def test_a_run_goes_on_with_more_workers_than_it_had(folder, monkeypatch):
 
     def end(worker):
         model = make()
-        streaming.fit_stream(model, table, ["label"], team=worker, keeper=Keeper(kept=state))
+        streaming.fit_stream(model, table, ["label"], team=worker, keeper=MemoryStore(kept=state))
         return model
 
     whole = make().fit(table, "label")
@@ -354,7 +354,7 @@ def test_what_was_best_before_a_run_was_cut_off_stays_best(noise, more):
     last, best = len(whole.history_), int(whole.history_.best_epoch[0])
     assert best + 6 == last < 40
     cut = make()
-    streaming.fit_stream(cut, noise, ["label"], keeper=Keeper(kept=cut_off(make(), noise, best + 2)))
+    streaming.fit_stream(cut, noise, ["label"], keeper=MemoryStore(kept=cut_off(make(), noise, best + 2)))
     assert len(cut.history_) == last
     assert cut.history_.best_epoch.tolist() == [best]
     assert_same(cut.history_["loss"], whole.history_["loss"])
@@ -504,7 +504,7 @@ def test_statistics_read_each_block_once(folder):
     table = stream(folder, "value", "weight")
     roles = blocks.Roles(["a", "b", "colour", "day"], ["label"], None, seed=1)
     target = classifier()._target_statistics(1)
-    found = blocks.gather(blocks.RawBlocks(table, roles), range(len(table.blocks)), target, blocks.Shares(0.2))
+    found = blocks.gather(blocks.RawBlocks(table, roles), range(len(table.blocks)), target, blocks.SplitFractions(0.2))
     assert set(found.rows) == set(range(len(table.blocks)))
     assert sum(map(sum, found.rows.values())) == table.n_rows == found.columns.n_rows
     assert abs(sum(held for _, held in found.rows.values()) / table.n_rows - 0.2) < 0.03

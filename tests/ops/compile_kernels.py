@@ -9,7 +9,7 @@ from tartree import Structure
 from tartree.nn import unit_kernels
 from tartree.nn.units import FusedUnits
 from tartree.ops import fused, kernels
-from tartree.training import kernels as step_kernels
+from tartree.training import step_kernels
 from tartree.training.adam import KernelAdam
 
 TARGET = GPUTarget("cuda", 90, 32)

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from tartree import Structure, StructureSearch, TableEncoder, TartClassifier, TartRegressor
 from tartree.nn import Classes, Tree
-from tartree.search import engine, estimator, plot_front
+from tartree.search import engine, plot_front, structure_search
 from tartree.search.group import Group
 from tartree.training import TensorRows, train
 
@@ -321,13 +321,13 @@ def test_weights_count_in_training_and_in_scores():
 def test_a_limit_of_leaves_holds_after_the_refit(iris, monkeypatch):
     search = StructureSearch(QUICK, {"depth": [0, 1, 2]}, rule="best", max_leaves=4, halving=None, random_state=0)
     first = search.fit(*iris).best_params_["depth"]
-    original = estimator.size_of
+    original = structure_search.size_of
 
     def more(model, X):
         found = original(model, X)
         return replace(found, leaves=5.0) if model.depth == first else found
 
-    monkeypatch.setattr(estimator, "size_of", more)
+    monkeypatch.setattr(structure_search, "size_of", more)
     assert search.fit(*iris).best_params_["depth"] == search.best_estimator_.depth != first
     assert search.best_size_.leaves <= 4
     assert search.trials_[first]["reason"] == "fitted to all rows, it uses 5 leaves"

@@ -20,9 +20,9 @@ from tartree.nn import (
 )
 from tartree.nn.captured import EAGER_CALLS, can_capture
 from tartree.ops.tables import kept_on_device
-from tartree.training import OwnRows, Recipe, TensorRows
+from tartree.training import MemberRows, Recipe, TensorRows
 from tartree.training.epochs import _noise
-from tartree.training.evaluation import Evaluation
+from tartree.training.held_out import HeldOutEvaluation
 from tartree.training.step import Step
 
 from ..conftest import IRREGULAR
@@ -85,7 +85,7 @@ def rows_of(output, device, *, weighted=False, own=False):
     rows = TensorRows(*(None if part is None else part.to(device) for part in (x, target, weight)))
     if not own:
         return rows
-    return OwnRows.gather(rows, [torch.arange(11), torch.arange(2, 12)])  # one is filled up
+    return MemberRows.gather(rows, [torch.arange(11), torch.arange(2, 12)])  # one is filled up
 
 
 @pytest.mark.parametrize("settings", TREES.values(), ids=TREES)
@@ -119,12 +119,12 @@ def test_every_structure(structure, activation, layers, device):
 @pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS)
 @torch.no_grad()
 def test_evaluation_and_prediction(output, settings, own, selection, device):
-    """What `Evaluation` and `Predictor` capture."""
+    """What `HeldOutEvaluation` and `Predictor` capture."""
     if own and settings.get("decision") in (TREES["layered"]["decision"], TREES["convolutions"]["decision"]):
         pytest.skip("a network for all members has one table")
     tree = Tree.build(Structure(2), N_FEATURES, output, members=MEMBERS, **settings).to(device).eval()
     rows = rows_of(output, device, weighted=True, own=own)
-    evaluation = Evaluation(tree, rows, selection, batch_size=8)
+    evaluation = HeldOutEvaluation(tree, rows, selection, batch_size=8)
     batch = rows.take(None)
     predictor = Predictor(tree, batch.x, selection)
     for _ in range(EAGER_CALLS):

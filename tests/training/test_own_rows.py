@@ -5,7 +5,7 @@ import torch
 
 from tartree import Structure
 from tartree.nn import Classes, Tree
-from tartree.training import OwnRows, Recipe, TensorRows, train
+from tartree.training import MemberRows, Recipe, TensorRows, train
 
 from ..conftest import DEVICE
 
@@ -32,7 +32,7 @@ def side_by_side(tables, share):
     weight = torch.zeros(longest, len(tables))
     for table, (own_x, own_y) in enumerate(tables):
         x[: len(own_x), table], y[: len(own_x), table], weight[: len(own_x), table] = own_x, own_y, 1.0
-    return OwnRows(x.to(DEVICE), y.to(DEVICE), weight.to(DEVICE), share)
+    return MemberRows(x.to(DEVICE), y.to(DEVICE), weight.to(DEVICE), share)
 
 
 @pytest.mark.parametrize("share", [1, 2])
@@ -52,7 +52,7 @@ def test_each_table_is_learnt_as_alone(share):
 def test_small_batches_are_learnt_from_the_same_places_of_all_tables(share):
     """With equal tables and equal starts, all tables learn the same."""
     x, y = draw_tables()[0]
-    rows = OwnRows(*(values.unsqueeze(1).repeat_interleave(3, 1).to(DEVICE) for values in (x, y)), None, share)
+    rows = MemberRows(*(values.unsqueeze(1).repeat_interleave(3, 1).to(DEVICE) for values in (x, y)), None, share)
     tree = build(3 * share)
     tree.reset_parameters([torch.Generator().manual_seed(0) for _ in range(3 * share)])
     small = Recipe(epochs=6, jitter=0.0, batch_size=16)

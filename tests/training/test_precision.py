@@ -6,7 +6,7 @@ import torch
 from tartree import Structure
 from tartree.nn import Classes, Gaussian, Tree, Values
 from tartree.training import Recipe, TensorRows, train
-from tartree.training.rows import Batch
+from tartree.training.batches import Batch
 from tartree.training.step import leave_gradient, precision
 
 CPU = torch.device("cpu")

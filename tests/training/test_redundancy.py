@@ -5,10 +5,10 @@ import torch
 
 from tartree import Structure
 from tartree.nn import Classes, Tree
-from tartree.training import OwnRows, Recipe, TensorRows
+from tartree.training import MemberRows, Recipe, TensorRows
+from tartree.training.batches import LazyRows
 from tartree.training.epochs import make_epochs
 from tartree.training.redundancy import participation, tables_of
-from tartree.training.rows import LazyRows
 
 
 def draw(n_rows, n_features):
@@ -41,7 +41,7 @@ def test_all_kinds_of_rows():
     for one in (rows, LazyRows(lambda index: x[index], y)):
         (found,) = tables_of(one)
         assert torch.equal(found, x)
-    first, second = tables_of(OwnRows.gather(rows, [torch.arange(300), torch.arange(100, 150)]))
+    first, second = tables_of(MemberRows.gather(rows, [torch.arange(300), torch.arange(100, 150)]))
     assert torch.equal(first, x)
     assert torch.equal(second, x[100:150])  # and not what fills it up
     assert participation(draw(5000, 6)) == participation(draw(5000, 6)[::5])
@@ -56,7 +56,7 @@ def test_the_noise_of_a_table_knows_of_its_own_rows_only():
         tree = Tree.build(Structure(1), 20, Classes(2), members=members)
         return make_epochs(tree, rows, recipe, torch.Generator()).step.noise
 
-    tables = OwnRows.gather(TensorRows(x, y), [torch.arange(100), torch.arange(100, 180)], share=2)
+    tables = MemberRows.gather(TensorRows(x, y), [torch.arange(100), torch.arange(100, 180)], share=2)
     alone = [noise(TensorRows(own, y[: len(own)]), 1) for own in (plain, alike)]
     assert alone[0] > 3 * alone[1]
     own = noise(tables, 4)  # (tables, 1, features)
@@ -71,7 +71,7 @@ def test_indicators_get_no_noise():
     recipe = Recipe(jitter=0.4)
     for rows, shape in (
         (TensorRows(x, y), (5,)),
-        (OwnRows.gather(TensorRows(x, y), [torch.arange(60), torch.arange(40, 100)]), (2, 1, 5)),
+        (MemberRows.gather(TensorRows(x, y), [torch.arange(60), torch.arange(40, 100)]), (2, 1, 5)),
     ):
         tree = Tree.build(Structure(1), 5, Classes(2), members=len(shape) // 2 + 1)
         step = make_epochs(tree, rows, recipe, torch.Generator()).step
@@ -83,7 +83,7 @@ def test_indicators_get_no_noise():
 def test_each_table_gets_its_own_noise():
     x, y = torch.zeros(2000, 4), torch.zeros(2000, dtype=torch.int64)
     tree = Tree.build(Structure(1), 4, Classes(2), members=2)
-    rows = OwnRows.gather(TensorRows(x, y), [torch.arange(1000), torch.arange(1000, 2000)])
+    rows = MemberRows.gather(TensorRows(x, y), [torch.arange(1000), torch.arange(1000, 2000)])
     step = make_epochs(tree, rows, Recipe(), torch.Generator()).step
     step.noise, step.is_noisy = torch.tensor([0.5, 2.0]).view(-1, 1, 1), True
     seen = []

@@ -1,4 +1,4 @@
-"""Streams: lanes that do not depend on workers, buffers that mix, and a thread that ends."""
+"""Streams: shards that do not depend on workers, buffers that mix, and a thread that ends."""
 
 import threading
 import time
@@ -11,9 +11,9 @@ import torch
 from tartree.nn import Classes, Tree
 from tartree.structure import Structure
 from tartree.training import Recipe, train
-from tartree.training.lanes import Lane, Lanes, Piece
-from tartree.training.stream import Shares, StreamRows, ahead
-from tartree.training.team import Alone
+from tartree.training.shards import Chunk, Shard, Shards
+from tartree.training.stream import SplitFractions, StreamRows, prefetch
+from tartree.training.worker_group import SingleWorker
 from tests.pair import together
 
 from ..optional import given, settings, st
@@ -31,20 +31,20 @@ class Numbered:
     def read(self, block):
         rows = np.arange(self.starts[block], self.starts[block + 1])
         for start in range(0, len(rows), self.piece_rows):
-            yield self.piece(rows[start : start + self.piece_rows])
+            yield self.chunk(rows[start : start + self.piece_rows])
 
-    def kept(self, shares):
+    def kept(self, fractions):
         """Rows of each block that are not held out."""
         blocks = range(len(self.starts) - 1)
-        return {b: sum(int((piece.draw >= shares.held_out).sum()) for piece in self.read(b)) for b in blocks}
+        return {b: sum(int((chunk.draw >= fractions.held_out).sum()) for chunk in self.read(b)) for b in blocks}
 
-    def nothing(self):
-        return self.piece(np.empty(0, dtype=np.int64))
+    def empty(self):
+        return self.chunk(np.empty(0, dtype=np.int64))
 
-    def piece(self, rows):
+    def chunk(self, rows):
         x = np.stack([rows, np.full(len(rows), -1)], axis=1).astype(np.float32)
         weight = (1 + rows % 3).astype(np.float32) if self.weighted else None
-        return Piece(x, rows % 2, weight, (rows * 0.6180339887) % 1)
+        return Chunk(x, rows % 2, weight, (rows * 0.6180339887) % 1)
 
 
 def numbers(batches):
@@ -53,14 +53,14 @@ def numbers(batches):
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=20), st.integers(1, 8), st.integers(1, 9), st.integers(0, 99))
-def test_all_rows_come_once_whoever_serves_the_lanes(sizes, n_lanes, n_steps, seed):
-    shares = Shares(held_out=0.2)
+def test_all_rows_come_once_whoever_serves_the_shards(sizes, n_shards, n_steps, seed):
+    fractions = SplitFractions(held_out=0.2)
     blocks = Numbered(sizes)
-    drawn = blocks.piece(np.arange(sum(sizes))).draw
-    lanes = Lanes.deal(sizes, n_lanes).count(blocks.kept(shares))
+    drawn = blocks.chunk(np.arange(sum(sizes))).draw
+    shards = Shards.deal(sizes, n_shards).count(blocks.kept(fractions))
 
     def stream(served=None):
-        rows = StreamRows(blocks, lanes, shares, seed=seed, device=CPU, served=served)
+        rows = StreamRows(blocks, shards, fractions, seed=seed, device=CPU, served=served)
         return rows, numbers(rows.epoch(0, n_steps, 0.0))
 
     rows, whole = stream()
@@ -69,8 +69,8 @@ def test_all_rows_come_once_whoever_serves_the_lanes(sizes, n_lanes, n_steps, se
     assert [len(batch) for batch in whole] == [rows.step_rows(step, n_steps) for step in range(n_steps)]
     held = [] if not len(rows.held_out) else rows.held_out.take(None).x[:, 0].long().tolist()
     assert held == np.flatnonzero(drawn < 0.2).tolist()
-    n_workers = min(3, len(lanes.blocks))
-    parts = [stream(range(worker, len(lanes.blocks), n_workers)) for worker in range(n_workers)]
+    n_workers = min(3, len(shards.blocks))
+    parts = [stream(range(worker, len(shards.blocks), n_workers)) for worker in range(n_workers)]
     for step, batch in enumerate(whole):
         assert sorted(batch) == sorted(number for _, own in parts for number in own[step])
     assert sum(len(rows.held_out) for rows, _ in parts) == len(held)
@@ -78,15 +78,15 @@ def test_all_rows_come_once_whoever_serves_the_lanes(sizes, n_lanes, n_steps, se
 
 def test_epochs_differ_and_repeat_by_seed():
     blocks = Numbered([50] * 6)
-    lanes = Lanes.deal([50] * 6, 4)
+    shards = Shards.deal([50] * 6, 4)
 
     def epoch(seed, number):
-        return numbers(StreamRows(blocks, lanes, Shares(), seed=seed, device=CPU).epoch(number, 5, 0.0))
+        return numbers(StreamRows(blocks, shards, SplitFractions(), seed=seed, device=CPU).epoch(number, 5, 0.0))
 
     assert epoch(1, 0) == epoch(1, 0)
     assert epoch(1, 0) != epoch(1, 1)
     assert epoch(1, 0) != epoch(2, 0)
-    noisy = list(StreamRows(blocks, lanes, Shares(), seed=1, device=CPU).epoch(0, 5, 0.1))
+    noisy = list(StreamRows(blocks, shards, SplitFractions(), seed=1, device=CPU).epoch(0, 5, 0.1))
     noise = torch.cat([batch.x for batch in noisy])[:, 1] + 1
     assert 0.08 < noise.std() < 0.12
 
@@ -95,14 +95,14 @@ def test_a_buffer_mixes_blocks_and_stays_small():
     read_so_far = []
 
     def read(block):
-        for piece in Numbered([1000] * 20, piece_rows=50).read(block):
-            read_so_far.append(len(piece))
-            yield piece
+        for chunk in Numbered([1000] * 20, piece_rows=50).read(block):
+            read_so_far.append(len(chunk))
+            yield chunk
 
-    lane = Lane(range(20), read, 400, np.random.default_rng(0))
+    shard = Shard(range(20), read, 400, np.random.default_rng(0))
     given, most = [], 0
     for _ in range(200):
-        given += [int(row) for piece in lane.take(100) for row in piece.x[:, 0]]
+        given += [int(row) for chunk in shard.take(100) for row in chunk.x[:, 0]]
         most = max(most, sum(read_so_far) - len(given))
     assert most <= 450
     assert sorted(given) == list(range(20_000))
@@ -111,12 +111,12 @@ def test_a_buffer_mixes_blocks_and_stays_small():
 
 
 def test_blocks_are_dealt_evenly():
-    lanes = Lanes.deal([10] * 3 + [1] * 30, 4)
-    assert max(lanes.rows) - min(lanes.rows) <= 10
-    assert sorted(block for own in lanes.blocks for block in own) == list(range(33))
-    assert len(Lanes.deal([5, 5], 8).blocks) == 2
+    shards = Shards.deal([10] * 3 + [1] * 30, 4)
+    assert max(shards.rows) - min(shards.rows) <= 10
+    assert sorted(block for own in shards.blocks for block in own) == list(range(33))
+    assert len(Shards.deal([5, 5], 8).blocks) == 2
     with pytest.raises(RuntimeError, match="as many rows as were counted"):
-        list(StreamRows(Numbered([5]), Lanes(((0,),), (6,)), Shares(), seed=0, device=CPU).epoch(0, 1, 0.0))
+        list(StreamRows(Numbered([5]), Shards(((0,),), (6,)), SplitFractions(), seed=0, device=CPU).epoch(0, 1, 0.0))
 
 
 def threads():
@@ -131,7 +131,7 @@ def test_what_is_made_ahead_is_bounded_and_ends():
             made.append(number)
             yield number
 
-    with closing(ahead(things(), 3)) as coming:
+    with closing(prefetch(things(), 3)) as coming:
         assert [next(coming), next(coming)] == [0, 1]
         time.sleep(0.05)
         assert len(made) <= 2 + 3 + 1
@@ -142,8 +142,8 @@ def test_what_is_made_ahead_is_bounded_and_ends():
         raise OSError("the disk is gone")
 
     with pytest.raises(OSError, match="the disk is gone"):
-        list(ahead(broken(), 3))
-    assert list(ahead(iter([]), 3)) == []
+        list(prefetch(broken(), 3))
+    assert list(prefetch(iter([]), 3)) == []
     assert not threads()
 
 
@@ -154,20 +154,20 @@ def tree():
 
 
 def test_a_worker_without_rows_in_a_step_waits_for_the_others():
-    """Seven steps of two rows in one lane: the second worker, whose lane has one row, has none in most steps."""
+    """Seven steps of two rows in one shard: the second worker, whose shard has one row, has none in most steps."""
     recipe = Recipe(epochs=3, batch_size=2, jitter=0.0, patience=5)
-    shares = Shares(held_out=0.1)
+    fractions = SplitFractions(held_out=0.1)
     blocks = Numbered([20, 1], weighted=True)
-    lanes = Lanes.deal([20, 1], 2).count(blocks.kept(shares))
+    shards = Shards.deal([20, 1], 2).count(blocks.kept(fractions))
 
-    def fit(team, served):
+    def fit(workers, served):
         made = tree()
-        rows = StreamRows(blocks, lanes, shares, seed=0, device=CPU, served=served)
+        rows = StreamRows(blocks, shards, fractions, seed=0, device=CPU, served=served)
         generator = torch.Generator().manual_seed(0)
-        history = train(made, rows, recipe, generator=generator, validation=rows.held_out, team=team)
+        history = train(made, rows, recipe, generator=generator, validation=rows.held_out, workers=workers)
         return made, history
 
-    alone, history = fit(Alone(), None)
+    alone, history = fit(SingleWorker(), None)
     found = together(lambda worker: fit(worker, [worker.rank]))
     for rank in (0, 1):
         for own, other in zip(alone.parameters(), found[rank][0].parameters(), strict=True):
@@ -177,11 +177,11 @@ def test_a_worker_without_rows_in_a_step_waits_for_the_others():
 
 
 def test_a_team_needs_a_stream():
-    class Two(Alone):
+    class Two(SingleWorker):
         size = 2
 
     from tartree.training import TensorRows
 
     rows = TensorRows(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1]))
-    with pytest.raises(ValueError, match="a team must learn from a stream"):
-        train(tree(), rows, Recipe(epochs=1), generator=torch.Generator(), team=Two())
+    with pytest.raises(ValueError, match="a worker group must learn from a stream"):
+        train(tree(), rows, Recipe(epochs=1), generator=torch.Generator(), workers=Two())

@@ -13,24 +13,24 @@ import torch
 from numpy.typing import NDArray
 
 from tartree import persist
-from tartree.training.team import Team
+from tartree.training.worker_group import WorkerGroup
 
 FILE = "state.safetensors"
 
 
 class RayKeeper:
-    """A `tartree.training.keeping.Keeper` whose states are checkpoints of Ray Train.
+    """A `tartree.training.checkpoint.CheckpointStore` whose states are checkpoints of Ray Train.
 
     Parameters
     ----------
     train : module
         `ray.train`, within a worker.
-    team : Team
+    team : WorkerGroup
     seconds : float
         Between checkpoints, at least; the end of an epoch makes one.
     """
 
-    def __init__(self, train: Any, team: Team, seconds: float) -> None:
+    def __init__(self, train: Any, team: WorkerGroup, seconds: float) -> None:
         self._train, self._team, self._seconds = train, team, seconds
         self._last = time.monotonic()
 

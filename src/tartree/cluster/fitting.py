@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 Estimator = TypeVar("Estimator", bound="BaseTart")
 
-#: The most workers that are taken unasked: as many as a stream has lanes.
-LANES = 8
-
 
 def fit(
     estimator: Estimator,
@@ -117,10 +114,12 @@ def fit_table(
     retries: int = 3,
 ) -> Any:
     """Call `fit_stream` with these arguments on many workers; what it returns. The estimator is fitted in place."""
+    from tartree.training.shards import SHARDS
+
     with connected(address) as ray:
         number = _check_workers(ray, workers, cpus, gpus)
         with _storage(ray, storage) as folder:
-            lanes = max(LANES, number if isinstance(number, int) else number[1])
+            lanes = max(SHARDS, number if isinstance(number, int) else number[1])
             work = {
                 "estimator": _with_seed(estimator, gpus),
                 "arguments": {**arguments, "n_lanes": lanes},
@@ -138,8 +137,10 @@ def _check_workers(ray: Any, workers: int | tuple[int, int] | None, cpus: int, g
     """How many workers there are to be, for which there must be room."""
     slots = count_slots(ray, cpus, gpus)
     if workers is None:
+        from tartree.training.shards import SHARDS
+
         nodes = sum(node["Alive"] and node["Resources"].get("CPU", 0) >= cpus for node in ray.nodes())
-        return max(1, min(slots, LANES, slots if gpus else nodes))
+        return max(1, min(slots, SHARDS, slots if gpus else nodes))
     least, most = workers if isinstance(workers, tuple) else (workers, workers)
     if not all(isinstance(one, int) and not isinstance(one, bool) for one in (least, most)) or not 1 <= least <= most:
         raise ValueError(f"workers must be an integer of at least 1, or two of them, however: workers={workers!r}")

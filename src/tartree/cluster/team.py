@@ -25,7 +25,7 @@ class Lost(RuntimeError):
 
 
 class TorchTeam:
-    """A `tartree.training.team.Team` of the processes in torch's default group.
+    """A `tartree.training.worker_group.WorkerGroup` of the processes in torch's default group.
 
     Parameters
     ----------

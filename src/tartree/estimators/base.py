@@ -27,8 +27,19 @@ from tartree.nn import Classes, Output, Selection, Tree
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.structure import Structure
 from tartree.table import TableEncoder
-from tartree.training import ALONE, RECIPES, Callback, History, LazyRows, Recipe, Rows, Team, TensorRows, train
-from tartree.training.evaluation import Evaluation
+from tartree.training import (
+    RECIPES,
+    SINGLE_WORKER,
+    Callback,
+    History,
+    LazyRows,
+    Recipe,
+    Rows,
+    TensorRows,
+    WorkerGroup,
+    train,
+)
+from tartree.training.held_out import HeldOutEvaluation
 
 if TYPE_CHECKING:
     from tartree.estimators.targets import TargetCoder, TargetStatistics
@@ -254,7 +265,7 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
             del self._stop_before_training
             self.__dict__.pop("_prepared", None)
 
-    def _refit(self, rows: Rows, recipe: Recipe, seeds: NDArray[Any], team: Team = ALONE) -> None:
+    def _refit(self, rows: Rows, recipe: Recipe, seeds: NDArray[Any], team: WorkerGroup = SINGLE_WORKER) -> None:
         """Train anew on all rows, each member up to its best epoch; when interrupted, go back to what there was."""
         stopped_early = copy.deepcopy(self.tree_.state_dict())
         self._draw_weights(seeds[1:])
@@ -266,7 +277,7 @@ class BaseTart(Predicting, Explaining, BaseEstimator):  # type: ignore[misc]
                 generator=torch.Generator().manual_seed(int(seeds[0])),
                 keep_epoch=self.history_.best_epoch,
                 verbose=self.verbose,
-                team=team,
+                workers=team,
             )
             self.history_.interrupted = self.refit_history_.interrupted
         except KeyboardInterrupt:
@@ -512,7 +523,7 @@ def _split(
 
 def _held_out_error(tree: Tree, rows: Rows, selection: Selection) -> float:
     """Mean of the members' log losses, or of their squared errors: likelihoods of real targets hang on few rows."""
-    loss, score = Evaluation(tree, rows, selection, batch_size=1024)()
+    loss, score = HeldOutEvaluation(tree, rows, selection, batch_size=1024)()
     tree.eval()
     return float(loss.mean()) if isinstance(tree.output, Classes) else 1 - float(score.mean())
 

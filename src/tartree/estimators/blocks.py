@@ -18,8 +18,8 @@ from tartree.estimators.targets import TargetCoder, TargetStatistics, as_values,
 from tartree.table import ParquetTable, TableEncoder, TableStatistics
 from tartree.table.parquet import Block
 from tartree.table.places import RowError, among, naming
-from tartree.training.lanes import Piece
-from tartree.training.stream import Shares, ahead
+from tartree.training.shards import Chunk
+from tartree.training.stream import SplitFractions, prefetch
 
 #: Threads that look at columns side by side.
 THREADS = 4
@@ -140,7 +140,7 @@ def gather(
     blocks: RawBlocks,
     numbers: Sequence[int],
     target: TargetStatistics,
-    shares: Shares,
+    shares: SplitFractions,
     *,
     look_at_columns: bool = True,
 ) -> StreamStatistics:
@@ -153,7 +153,7 @@ def gather(
             for piece in blocks.read(number, 2**16):
                 yield number, piece
 
-    with ThreadPoolExecutor(THREADS) as executor, closing(ahead(pieces(), 2)) as coming:
+    with ThreadPoolExecutor(THREADS) as executor, closing(prefetch(pieces(), 2)) as coming:
         for number, piece in coming:
             with blocks.naming(number, piece.rows):
                 if look_at_columns:
@@ -177,22 +177,22 @@ class EncodedBlocks:
     def __init__(self, blocks: RawBlocks, encoder: TableEncoder, coder: TargetCoder, piece_rows: int) -> None:
         self.blocks, self.encoder, self.coder, self.piece_rows = blocks, encoder, coder, piece_rows
 
-    def read(self, block: int) -> Iterator[Piece]:
+    def read(self, block: int) -> Iterator[Chunk]:
         for piece in self.blocks.read(block, self.piece_rows):
             with self.blocks.naming(block, piece.rows):
                 found = self._encoded(piece)
             yield found
 
-    def nothing(self) -> Piece:
+    def empty(self) -> Chunk:
         table, roles = self.blocks.table, self.blocks.roles
         empty = pa.RecordBatch.from_pylist([], schema=table.schema)
         targets = [empty.column(name) for name in roles.targets]
         weights = None if roles.weight is None else np.empty(0)
         return self._encoded(RawPiece(empty.select(roles.features), targets, weights, np.empty(0), range(0)))
 
-    def _encoded(self, piece: RawPiece) -> Piece:
+    def _encoded(self, piece: RawPiece) -> Chunk:
         target = self.coder.encode(piece.targets)
-        return Piece(
+        return Chunk(
             self.encoder.transform(piece.features), target, self.coder.weigh(target, piece.weights), piece.draw
         )
 

@@ -56,7 +56,7 @@ class Predicting:
 
     def _file_chunks(self, X: Any, size: int) -> Iterator[Tensor]:
         """Encoded rows of a table in files, read by a thread in the background."""
-        from tartree.training.stream import ahead
+        from tartree.training.stream import prefetch
 
         names = getattr(self.encoder_, "feature_names_in_", None)
         if names is None:
@@ -74,7 +74,7 @@ class Predicting:
             if not table.blocks:
                 yield self._encoded(table.schema.empty_table())
 
-        with closing(ahead(pieces(), 2)) as coming:
+        with closing(prefetch(pieces(), 2)) as coming:
             yield from coming
 
     def _each_chunk(self, X: Any) -> Iterator[tuple[Tree, Tensor]]:

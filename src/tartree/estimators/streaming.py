@@ -30,9 +30,9 @@ from tartree.table import ParquetTable, TableEncoder
 from tartree.table.parquet import as_parquet
 from tartree.table.places import RowError
 from tartree.table.schemas import family
-from tartree.training import ALONE, Keeper, StreamRows, Team, train
-from tartree.training.lanes import LANES, Lanes, joined
-from tartree.training.stream import Shares
+from tartree.training import SINGLE_WORKER, CheckpointStore, StreamRows, WorkerGroup, train
+from tartree.training.shards import SHARDS, Shards, concatenate_chunks
+from tartree.training.stream import SplitFractions
 
 if TYPE_CHECKING:
     from tartree.estimators.base import BaseTart
@@ -95,10 +95,10 @@ def fit_stream(
     targets: Sequence[str],
     weight: str | None = None,
     *,
-    team: Team = ALONE,
-    keeper: Keeper | None = None,
+    team: WorkerGroup = SINGLE_WORKER,
+    keeper: CheckpointStore | None = None,
     drop_missing_target: bool = False,
-    n_lanes: int = LANES,
+    n_lanes: int = SHARDS,
 ) -> StreamStatistics:
     """Fit to a table in two kinds of passes: one for statistics, and one an epoch.
 
@@ -111,9 +111,9 @@ def fit_stream(
         The target column, or several for a regression.
     weight : str, optional
         The column of weights.
-    team : Team
+    team : WorkerGroup
         Workers that fit the same estimator to the same table, each with its own blocks; in the end all have it.
-    keeper : Keeper, optional
+    keeper : CheckpointStore, optional
         Keeps the state of training after each epoch, and gives that of a run that was cut off.
     drop_missing_target : bool, default=False
         Leave out rows without a target; otherwise they are an error.
@@ -149,8 +149,8 @@ def _fit(
     table: ParquetTable,
     targets: list[str],
     weight: str | None,
-    team: Team,
-    keeper: Keeper | None,
+    team: WorkerGroup,
+    keeper: CheckpointStore | None,
     drop_missing_target: bool,
     n_lanes: int,
 ) -> StreamStatistics:
@@ -167,13 +167,13 @@ def _fit(
     seeds = team.gather(estimator._draw_seeds(check_random_state(estimator.random_state)))[0]
     stopping = estimator._stopping(table.n_rows)
     most = min(HELD_OUT_ROWS, HELD_OUT_VALUES // _most_features(table))
-    shares = Shares(
+    shares = SplitFractions(
         held_out=min(recipe.validation_fraction, most / max(1, table.n_rows)) if stopping else 0.0,
         sample=min(1.0, SAMPLE_ROWS / max(1, table.n_rows)),
     )
     features = [name for name in table.names if name not in targets and name != weight]
     blocks = RawBlocks(table, Roles(features, targets, weight, int(seeds[0]), drop_missing_target))
-    lanes = Lanes.deal([block.rows for block in table.blocks], n_lanes)
+    lanes = Shards.deal([block.rows for block in table.blocks], n_lanes)
     served = range(team.rank, len(lanes.blocks), team.size)
     going_on = estimator.warm_start and hasattr(estimator, "tree_")
 
@@ -216,8 +216,8 @@ def _fit(
         selection=estimator.selection,
         callbacks=estimator._callbacks(),
         verbose=estimator.verbose,
-        team=team,
-        keeper=keeper,
+        workers=team,
+        checkpoints=keeper,
     )
     if not rows.collected:  # a run that was cut off after its last epoch
         for _ in rows.epoch(0, recipe.n_batches(len(rows)), noise=0.0):
@@ -225,7 +225,7 @@ def _fit(
     _set_sample(estimator, rows, team)
     if stopping == "refit" and not estimator.history_.interrupted:
         everything = lanes.count({block: sum(counts) for block, counts in statistics.rows.items()})
-        estimator._refit(stream(everything, Shares()), recipe, seeds, team)
+        estimator._refit(stream(everything, SplitFractions()), recipe, seeds, team)
     estimator.target_name_ = ", ".join(targets)
     estimator.streamed_ = True
     estimator.tree_.eval()
@@ -279,7 +279,7 @@ def _most_features(table: ParquetTable) -> int:
     return sum(2 if family(field.type) in NUMERIC else levels for field in table.schema)
 
 
-def _merged(team: Team, own: Iterator[tuple[int, StreamStatistics]]) -> StreamStatistics:
+def _merged(team: WorkerGroup, own: Iterator[tuple[int, StreamStatistics]]) -> StreamStatistics:
     """The statistics of all lanes, merged in the order of lanes, from those of this worker's.
 
     A sketch, or a count that forgets, depends on what was merged with what. So every lane has its own, whoever looks at
@@ -294,12 +294,12 @@ def _merged(team: Team, own: Iterator[tuple[int, StreamStatistics]]) -> StreamSt
     return merged
 
 
-def _set_sample(estimator: BaseTart, rows: StreamRows, team: Team) -> None:
+def _set_sample(estimator: BaseTart, rows: StreamRows, team: WorkerGroup) -> None:
     """Rows that importances are computed from, those of all workers."""
     pieces = [piece for piece in team.gather(rows.sample) if len(piece)]
     estimator._importances, estimator._sample = None, None
     if pieces:
-        found = joined(pieces)
+        found = concatenate_chunks(pieces)
         weight = None if found.weight is None else torch.from_numpy(found.weight).double()
         estimator._sample = torch.from_numpy(found.x), torch.from_numpy(found.target), weight
 

@@ -1,10 +1,10 @@
 """Structure search: many trees tried on a table, and the front of their scores against their sizes."""
 
 from tartree.search.baselines import baseline_scores
-from tartree.search.estimator import StructureSearch
 from tartree.search.plots import plot_front
 from tartree.search.sizes import Size, size_of
 from tartree.search.spaces import PAPER_SERIES, SPACES, expand
+from tartree.search.structure_search import StructureSearch
 
 __all__ = [
     "PAPER_SERIES",

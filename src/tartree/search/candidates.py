@@ -22,7 +22,7 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Pace:
+class OptimizerSettings:
     """What members of one tree may differ by in training: the learning rate and the weight decays."""
 
     learning_rate: float
@@ -47,8 +47,8 @@ class Candidate:
     table: Key  # encoding of numbers and weights of classes
 
     @property
-    def pace(self) -> Pace:
-        return Pace(self.recipe.learning_rate, self.recipe.decision_decay, self.recipe.leaf_decay)
+    def pace(self) -> OptimizerSettings:
+        return OptimizerSettings(self.recipe.learning_rate, self.recipe.decision_decay, self.recipe.leaf_decay)
 
     @property
     def shape(self) -> Key:

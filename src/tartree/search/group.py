@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.nn import Selection, Tree, blocks, combine
-from tartree.search.candidates import Candidate, Pace
-from tartree.search.optimizing import MemberAdam, Moments
+from tartree.search.candidates import Candidate, OptimizerSettings
+from tartree.search.member_adam import MemberAdam, Moments
 from tartree.search.problem import Problem, Table, padded
 from tartree.search.problem import Rows as RowNumbers
 from tartree.search.scores import score
 from tartree.search.sizes import Size, count_arrivals, features_a_condition, longest_path, used_leaves
-from tartree.training import OwnRows, Recipe, Rows
+from tartree.training import MemberRows, Recipe, Rows
 from tartree.training.epochs import CapturedEpochs, EagerEpochs, make_epochs
-from tartree.training.loop import _surroundings
+from tartree.training.loop import training_context
 
 #: Numbers of the largest tensor of a prediction, at most, on a CPU and on other devices.
 CHUNK, DEVICE_CHUNK = 2**22, 2**27
@@ -40,7 +40,7 @@ class Cell:
     candidates: tuple[Candidate, ...]
 
     @property
-    def pace(self) -> Pace:
+    def pace(self) -> OptimizerSettings:
         return self.candidates[0].pace
 
 
@@ -196,14 +196,14 @@ class Group:
         tree, recipe = self.tree, self.first.recipe
         assert tree is not None
         share = problem.seeds * self.first.copies  # of each fold
-        rows = OwnRows.gather(table.to(problem.device), [torch.from_numpy(own) for own in learnt[::share]], share)
+        rows = MemberRows.gather(table.to(problem.device), [torch.from_numpy(own) for own in learnt[::share]], share)
         if recipe.optimizer == "lbfgs":  # goes to the optimum, or has been there
             return self._solve(tree, rows, recipe)
         losses: list[Tensor] = []
         each = self.members_a_cell(problem)
         seed = int(np.random.SeedSequence([problem.random_state, self.number, self.epochs]).generate_state(1)[0])
         tree.train()
-        with _surroundings(tree, min(len(rows), recipe.batch_size)):
+        with training_context(tree, min(len(rows), recipe.batch_size)):
             torch.manual_seed(seed)
             epochs = make_epochs(tree, rows, recipe, torch.Generator().manual_seed(seed))
             assert isinstance(epochs, EagerEpochs | CapturedEpochs)

@@ -1,26 +1,26 @@
 """Training of trees: what is done (the recipe), the loop that does it, and what it leaves behind."""
 
+from tartree.training.batches import LazyRows, MemberRows, Rows, TensorRows
+from tartree.training.checkpoint import CheckpointStore
 from tartree.training.history import Callback, Epoch, History
-from tartree.training.keeping import Keeper
 from tartree.training.loop import train
 from tartree.training.recipe import RECIPES, Recipe
-from tartree.training.rows import LazyRows, OwnRows, Rows, TensorRows
 from tartree.training.stream import StreamRows
-from tartree.training.team import ALONE, Team
+from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
 
 __all__ = [
-    "ALONE",
     "RECIPES",
+    "SINGLE_WORKER",
     "Callback",
+    "CheckpointStore",
     "Epoch",
     "History",
-    "Keeper",
     "LazyRows",
-    "OwnRows",
+    "MemberRows",
     "Recipe",
     "Rows",
     "StreamRows",
-    "Team",
     "TensorRows",
+    "WorkerGroup",
     "train",
 ]

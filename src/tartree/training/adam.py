@@ -93,7 +93,7 @@ class KernelAdam:
 
     @torch.no_grad()
     def step(self, pace: float | Tensor) -> None:
-        from tartree.training import kernels
+        from tartree.training import step_kernels
 
         used = [(p, p.grad.contiguous(), m, v, decay) for p, m, v, decay in self.tensors if p.grad is not None]
         for first in range(0, len(used), 4):
@@ -104,7 +104,7 @@ class KernelAdam:
                 size = p.numel() if k < len(four) else 0
                 programs += -(-size // self.SIZE)
                 arguments += [p, g, m, v, size, decay, programs]
-            kernels.adam[(programs,)](pace, *arguments[:-1], SIZE=self.SIZE)
+            step_kernels.adam[(programs,)](pace, *arguments[:-1], SIZE=self.SIZE)
 
 
 def paces(rates: Sequence[float]) -> Tensor:

@@ -14,12 +14,12 @@ from tartree.nn import Tree
 from tartree.nn.captured import Captured, can_capture
 from tartree.ops import fused
 from tartree.training.adam import paces
+from tartree.training.batches import Batch, MemberRows, Rows, TensorRows
 from tartree.training.recipe import Recipe
 from tartree.training.redundancy import participation, tables_of
-from tartree.training.rows import Batch, OwnRows, Rows, TensorRows
 from tartree.training.step import Step
 from tartree.training.stream import StreamRows
-from tartree.training.team import ALONE, Team
+from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
 
 #: Noise below this is not drawn in a stream: it takes as long as reading the rows, and does nothing.
 FAINT = 1e-3
@@ -39,19 +39,21 @@ def make_epochs(
     rows: Rows,
     recipe: Recipe,
     generator: torch.Generator,
-    team: Team = ALONE,
+    workers: WorkerGroup = SINGLE_WORKER,
     *,
     resumable: bool = False,
 ) -> Epochs:
     """The fastest way to run the epochs of a training; `resumable` if it may be stopped and gone on with."""
     if isinstance(rows, StreamRows):
-        return StreamEpochs(tree, rows, recipe, team)
-    if team.size > 1:
-        raise ValueError(f"a team must learn from a stream, however: {type(rows).__name__} for {team.size} workers")
+        return StreamEpochs(tree, rows, recipe, workers)
+    if workers.size > 1:
+        raise ValueError(
+            f"a worker group must learn from a stream, got {type(rows).__name__} for {workers.size} workers"
+        )
     if resumable:
         return EagerEpochs(tree, rows, recipe, generator)
     if (
-        isinstance(rows, TensorRows | OwnRows)
+        isinstance(rows, TensorRows | MemberRows)
         and rows.x.device.type == "cuda"
         and fused.has_triton()
         and can_capture(tree)
@@ -67,7 +69,7 @@ def _noise(recipe: Recipe, rows: Rows) -> float | Tensor:
     """
     if not recipe.jitter:
         return 0.0
-    if isinstance(rows, OwnRows):
+    if isinstance(rows, MemberRows):
         return torch.stack([_table_noise(recipe, x, len(x)) * _is_number(x) for x in tables_of(rows)]).unsqueeze(1)
     (x,) = tables_of(rows)
     level, numbers = _table_noise(recipe, x, len(rows)), _is_number(x)
@@ -111,15 +113,15 @@ class EagerEpochs:
 
 
 class StreamEpochs:
-    """Step by step, from rows that are read meanwhile; a team shares the rows of each step."""
+    """Step by step, from rows that are read meanwhile; workers share the rows of each step."""
 
-    def __init__(self, tree: Tree, rows: StreamRows, recipe: Recipe, team: Team) -> None:
+    def __init__(self, tree: Tree, rows: StreamRows, recipe: Recipe, workers: WorkerGroup) -> None:
         self.rows, self.recipe = rows, recipe
         self.n_batches = recipe.n_batches(len(rows))
         # All features count, whatever they say: so many rows leave little noise anyway.
-        noise = recipe.noise(rows.blocks.nothing().x.shape[1], len(rows))
+        noise = recipe.noise(rows.blocks.empty().x.shape[1], len(rows))
         self.noise = noise if noise >= FAINT else 0.0
-        self.step = Step(tree, recipe, self.noise, self.n_batches, team=team)
+        self.step = Step(tree, recipe, self.noise, self.n_batches, workers=workers)
 
     def run(self, number: int) -> Tensor:
         total: Tensor | None = None
@@ -137,7 +139,7 @@ class StreamEpochs:
 class CapturedEpochs:
     """On a GPU: rows are shuffled and gathered there, and a step is one graph. Random numbers are torch's own."""
 
-    def __init__(self, tree: Tree, rows: TensorRows | OwnRows, recipe: Recipe) -> None:
+    def __init__(self, tree: Tree, rows: TensorRows | MemberRows, recipe: Recipe) -> None:
         self.rows = rows
         n_rows, device = len(rows), rows.x.device
         # Equal sizes but for the last, and whole vectors of memory: rows of a batch are the last axis of every tensor.
@@ -170,32 +172,32 @@ class CapturedEpochs:
         torch.sort(torch.rand(len(self.order), device=self.order.device), out=(self._keys, self.order))
 
     def _take(self, size: int) -> None:
-        from tartree.training import kernels
+        from tartree.training import step_kernels
 
         batch = self.rows.take(None) if self.n_batches == 1 else self._gather(size)
         loss = self.step(batch, self.pace)
         members = len(loss)
         if not len(self.losses):
             self.losses = torch.zeros(self.n_epochs, members, device=loss.device)
-        kernels.advance[(1,)](
+        step_kernels.advance[(1,)](
             self.clock, self.paces, self.pace, loss, self.losses, self.n_batches, size / len(self.rows), members,
             MEMBERS=1 << (members - 1).bit_length(),
         )  # fmt: skip
 
     def _gather(self, size: int) -> Batch:
         """The next rows in the order of this epoch."""
-        from tartree.training import kernels
+        from tartree.training import step_kernels
 
         rows, n_features = self.rows, self.rows.x[0].numel()
         index = torch.empty(size, dtype=torch.int64, device=rows.x.device)
         x = rows.x.new_empty(size, *rows.x.shape[1:])
         classes = rows.target if rows.target.dim() == 1 else self.order  # other targets are gathered by their index
         target = classes.new_empty(size)
-        kernels.gather[(size,)](
+        step_kernels.gather[(size,)](
             rows.x, classes, self.order, self.clock, x, target, index, self.n_batches, self.size, n_features,
             FEATURES=min(1024, 1 << (n_features - 1).bit_length()),
         )  # fmt: skip
-        if isinstance(rows, OwnRows):
+        if isinstance(rows, MemberRows):
             return rows.batch(x, index)
         if rows.target.dim() > 1:
             target = rows.target.index_select(0, index)

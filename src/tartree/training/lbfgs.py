@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from tartree.nn import Classes, Gaussian, Tree
+from tartree.training.batches import Batch, Rows
 from tartree.training.recipe import Recipe
-from tartree.training.rows import Batch, Rows
 from tartree.training.step import enough_threads, loss_of
 
 if TYPE_CHECKING:

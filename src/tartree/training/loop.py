@@ -14,16 +14,16 @@ from torch import Tensor
 
 from tartree.nn import Selection, Tree
 from tartree.ops import scratch
+from tartree.training.batches import Rows
+from tartree.training.checkpoint import BestWeights, CheckpointStore, RunState
 from tartree.training.epochs import CapturedEpochs, make_epochs
-from tartree.training.evaluation import Evaluation
+from tartree.training.held_out import HeldOutEvaluation
 from tartree.training.history import Callback, Epoch, History
-from tartree.training.keeping import Best, Keeper, Run
 from tartree.training.progress import progress_bar
 from tartree.training.recipe import Recipe
-from tartree.training.rows import Rows
 from tartree.training.step import enough_threads
 from tartree.training.stream import StreamRows
-from tartree.training.team import ALONE, Team
+from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
 
 #: Epochs between looks at the losses of captured epochs, when nobody listens.
 LOOK_EVERY = 32
@@ -40,8 +40,8 @@ def train(
     selection: Selection = "multi",
     callbacks: Sequence[Callback] = (),
     verbose: int = 0,
-    team: Team = ALONE,
-    keeper: Keeper | None = None,
+    workers: WorkerGroup = SINGLE_WORKER,
+    checkpoints: CheckpointStore | None = None,
 ) -> History:
     """Train all members of a tree in place.
 
@@ -63,9 +63,9 @@ def train(
         Called with each `Epoch`; training ends when one returns True.
     verbose : int
         1 shows a progress bar on a terminal.
-    team : Team
-        Workers that train the same tree on other lanes of the same stream.
-    keeper : Keeper, optional
+    workers : WorkerGroup
+        Workers that train the same tree on other shards of the same stream.
+    checkpoints : CheckpointStore, optional
         Keeps the state after each epoch, and gives that of a run that was cut off.
 
     Returns
@@ -81,8 +81,8 @@ def train(
             raise ValueError("L-BFGS goes to the optimum and cannot stop early, however: early stopping is on")
         return solve(tree, rows, recipe, callbacks)
     history = History()
-    best = None if validation is None and keep_epoch is None else Best(tree, recipe.patience)
-    alone = best is None and not callbacks and not verbose and keeper is None
+    best = None if validation is None and keep_epoch is None else BestWeights(tree, recipe.patience)
+    alone = best is None and not callbacks and not verbose and checkpoints is None
     waiting: list[Tensor] = []  # losses that nobody has looked at yet
     start = time.perf_counter()
 
@@ -106,14 +106,14 @@ def train(
     was_training = tree.training
     tree.train()
     try:
-        with _surroundings(tree, min(len(rows), recipe.batch_size)), progress_bar(recipe.epochs, verbose) as show:
+        with training_context(tree, min(len(rows), recipe.batch_size)), progress_bar(recipe.epochs, verbose) as show:
             torch.manual_seed(generator.initial_seed())
-            epochs = make_epochs(tree, rows, recipe, generator, team, resumable=keeper is not None)
+            epochs = make_epochs(tree, rows, recipe, generator, workers, resumable=checkpoints is not None)
             # Looking at a loss waits for the GPU, so with nobody to tell, losses are looked at in groups.
             look_every = LOOK_EVERY if alone and isinstance(epochs, CapturedEpochs) else 1
-            evaluate: Evaluation | None = None
-            run = Run(tree, epochs.step, history, best, generator)
-            begun = None if keeper is None else keeper.load()
+            evaluate: HeldOutEvaluation | None = None
+            run = RunState(tree, epochs.step, history, best, generator)
+            begun = None if checkpoints is None else checkpoints.load()
             if begun is not None:
                 run.restore(begun)
             for number in range(len(history) + 1, recipe.epochs + 1):
@@ -123,7 +123,7 @@ def train(
                 validation_loss, validation_score = None, None
                 if best is not None and validation is not None:
                     if evaluate is None:  # after an epoch, for only then a stream knows what it holds out
-                        evaluate = Evaluation(tree, validation, selection, recipe.batch_size, team)
+                        evaluate = HeldOutEvaluation(tree, validation, selection, recipe.batch_size, workers)
                     validation_loss, validation_score = evaluate()
                     best.update(validation_loss, number)
                 elif best is not None and keep_epoch is not None:
@@ -133,8 +133,8 @@ def train(
                     continue
                 for epoch in note(validation_loss, validation_score):
                     show(epoch)
-                if keeper is not None:
-                    keeper.save(number, run.state)
+                if checkpoints is not None:
+                    checkpoints.save(number, run.state)
                 # Every callback is told, whatever the first says.
                 asked = [callback(history.epochs[-1]) is True for callback in callbacks]
                 if any(asked) or (best is not None and best.stopped):
@@ -190,7 +190,7 @@ def _warn_if_diverged(history: History, recipe: Recipe) -> None:
 
 
 @contextmanager
-def _surroundings(tree: Tree, rows: int) -> Iterator[None]:
+def training_context(tree: Tree, rows: int) -> Iterator[None]:
     """What training changes around itself, and puts back: threads, random numbers, the stream of a GPU, memory."""
     device = next(tree.parameters()).device
     stream = torch.cuda.Stream(device) if device.type == "cuda" else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from tartree.training.rows import OwnRows, Rows, TensorRows
+from tartree.training.batches import MemberRows, Rows, TensorRows
 
 #: Rows that are looked at, at most.
 SOME_ROWS = 1024
@@ -15,7 +15,7 @@ SOME_ROWS = 1024
 
 def tables_of(rows: Rows) -> Iterator[Tensor]:
     """The encoded rows of each table, (rows, features); without those that fill it up."""
-    if isinstance(rows, OwnRows):
+    if isinstance(rows, MemberRows):
         for table in range(rows.x.shape[1]):
             x = rows.x[:, table]
             yield x if rows.weight is None else x[rows.weight[:, table] > 0]

@@ -12,9 +12,9 @@ from torch import Tensor
 from tartree import losses
 from tartree.nn import Tree
 from tartree.training.adam import Adam, Group, KernelAdam, Optimizer
+from tartree.training.batches import Batch
 from tartree.training.recipe import Recipe
-from tartree.training.rows import Batch
-from tartree.training.team import ALONE, Team
+from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
 
 #: Multiplications and additions of a forward, below which a second thread costs more than it brings.
 SMALL_STEP = 10_000_000
@@ -33,7 +33,7 @@ class Step:
         Steps of an epoch, over which the weight decay is shared out.
     captured : bool
         Whether steps will be captured in a graph on a GPU.
-    team : Team
+    workers : WorkerGroup
         Workers that learn from other rows of the same batch.
     """
 
@@ -45,7 +45,7 @@ class Step:
         n_batches: int,
         *,
         captured: bool = False,
-        team: Team = ALONE,
+        workers: WorkerGroup = SINGLE_WORKER,
     ) -> None:
         self.tree, self.recipe, self.noise = tree, recipe, noise
         self.is_noisy = bool(torch.as_tensor(noise).any())
@@ -59,7 +59,7 @@ class Step:
             (rest, 0.0),
         ]
         self.optimizer: Optimizer = KernelAdam(groups) if captured else Adam(groups)
-        self.team = team
+        self.workers = workers
 
     def __call__(self, batch: Batch, pace: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Learn from a batch; the loss of each member before, (members,).
@@ -78,24 +78,24 @@ class Step:
         self.optimizer.zero_grad()
         with precision(self.recipe, x.device):
             loss = leave_gradient(self.tree, x, batch, self.recipe) if len(x) else self._no_gradient()
-        if self.team.size > 1:
+        if self.workers.size > 1:
             self._average(loss, batch)
         self.optimizer.step(pace)
         return loss
 
     def _no_gradient(self) -> Tensor:
-        """What a batch without rows leaves: zeros, which count for nothing beside what the rest of the team has."""
+        """What a batch without rows leaves: zeros, which count for nothing beside what the rest of the workers has."""
         for parameter in self.tree.parameters():
             parameter.grad = torch.zeros_like(parameter)
         first = next(self.tree.parameters())
         return first.new_zeros(first.shape[0])
 
     def _average(self, loss: Tensor, batch: Batch) -> None:
-        """Replace loss and gradients by their means over the rows of the whole team, by weight."""
+        """Replace loss and gradients by their means over the rows of all workers, by weight."""
         weight = float(len(batch.x) if batch.weight is None else batch.weight.sum())
         # Zeros in place of none, so that all workers send the same numbers; what nobody learns stays without.
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.tree.parameters()]
-        self.team.average([loss, *gradients], weight)
+        self.workers.average([loss, *gradients], weight)
 
 
 def leave_gradient(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:

@@ -14,12 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.training.lanes import Lane, Lanes, Piece, joined
-from tartree.training.rows import Batch, TensorRows
+from tartree.training.batches import Batch, TensorRows
+from tartree.training.shards import Chunk, Shard, Shards, concatenate_chunks
 
 Thing = TypeVar("Thing")
 
-#: Rows in the buffers of all lanes together, and the most bytes that they may take.
+#: Rows in the buffers of all shards together, and the most bytes that they may take.
 BUFFER_ROWS = 2**18
 BUFFER_BYTES = 2**27
 #: Batches that are made ready ahead.
@@ -29,15 +29,15 @@ AHEAD = 16
 class Blocks(Protocol):
     """A table in blocks, read and encoded on the CPU."""
 
-    def read(self, block: int) -> Iterator[Piece]:
-        """The rows of a block, piece by piece and always in the same order."""
+    def read(self, block: int) -> Iterator[Chunk]:
+        """The rows of a block, chunk by chunk and always in the same order."""
 
-    def nothing(self) -> Piece:
-        """A piece without rows, of the types that `read` gives."""
+    def empty(self) -> Chunk:
+        """A chunk without rows, of the types that `read` gives."""
 
 
 @dataclass(frozen=True)
-class Shares:
+class SplitFractions:
     """How many rows are held out, those with the lowest draws, and kept as a sample, those with the highest."""
 
     held_out: float = 0.0
@@ -45,20 +45,20 @@ class Shares:
 
 
 class StreamRows:
-    """A stream of batches: blocks in lanes, read by a thread in the background while the last batches are learnt from.
+    """A stream of batches: blocks in shards, read by a thread in the background while the last batches are learnt from.
 
     Parameters
     ----------
     blocks : Blocks
-    lanes : Lanes
+    shards : Shards
         With the numbers of rows to learn from, held-out rows not counted.
-    shares : Shares
+    fractions : SplitFractions
     seed : int
         Of the order of rows and of jitter.
     device : torch.device
         Where batches go.
     served : sequence of int, optional
-        The lanes of this worker; by default all.
+        The shards of this worker; by default all.
     is_number : array of bool of shape (features,), optional
         Which features get noise; by default all.
 
@@ -66,7 +66,7 @@ class StreamRows:
     ----------
     held_out : HeldOut
         Rows that are not learnt from; known after the first epoch.
-    sample : Piece
+    sample : Chunk
         The sample of this worker's rows; known after the first epoch.
     collected : bool
         Whether there was an epoch.
@@ -75,8 +75,8 @@ class StreamRows:
     def __init__(
         self,
         blocks: Blocks,
-        lanes: Lanes,
-        shares: Shares,
+        shards: Shards,
+        fractions: SplitFractions,
         *,
         seed: int,
         device: torch.device,
@@ -84,96 +84,96 @@ class StreamRows:
         is_number: NDArray[np.bool_] | None = None,
     ) -> None:
         self.is_number = is_number
-        self.blocks, self.lanes, self.shares = blocks, lanes, shares
+        self.blocks, self.shards, self.fractions = blocks, shards, fractions
         self.seed, self.device = seed, device
-        self.served = tuple(range(len(lanes.blocks)) if served is None else served)
+        self.served = tuple(range(len(shards.blocks)) if served is None else served)
         self.held_out = HeldOut(device)
-        self.sample = blocks.nothing()
+        self.sample = blocks.empty()
         self.collected = False
 
     def __len__(self) -> int:
         """Rows to learn from, those of other workers too."""
-        return sum(self.lanes.rows)
+        return sum(self.shards.rows)
 
     def take(self, index: Tensor | None) -> Batch:
         raise TypeError("a stream gives its rows epoch by epoch, however: some rows were asked for")
 
     def step_rows(self, step: int, n_steps: int) -> int:
         """Rows of a step, those of other workers too."""
-        return sum(self.lanes.share(lane, step, n_steps) for lane in range(len(self.lanes.rows)))
+        return sum(self.shards.share(shard, step, n_steps) for shard in range(len(self.shards.rows)))
 
     def epoch(self, number: int, n_steps: int, noise: float) -> Generator[Batch]:
         """The batches of epoch `number`, from 0, on the device, with noise added to the rows.
 
-        A batch is without rows where the lanes of this worker have none in a step.
+        A batch is without rows where the shards of this worker have none in a step.
         """
-        with closing(ahead(self._batches(number, n_steps, noise), AHEAD)) as pieces:
-            for piece in pieces:
-                yield _as_batch(piece, self.device)
+        with closing(prefetch(self._batches(number, n_steps, noise), AHEAD)) as chunks:
+            for chunk in chunks:
+                yield _as_batch(chunk, self.device)
 
-    def _batches(self, number: int, n_steps: int, noise: float) -> Iterator[Piece]:
-        nothing = self.blocks.nothing()
+    def _batches(self, number: int, n_steps: int, noise: float) -> Iterator[Chunk]:
+        nothing = self.blocks.empty()
         collect = not self.collected
         held_out, sample = Heap(nothing), Heap(nothing)
 
-        def read(block: int) -> Iterator[Piece]:
-            for piece in self.blocks.read(block):
-                out = piece.draw < self.shares.held_out
+        def read(block: int) -> Iterator[Chunk]:
+            for chunk in self.blocks.read(block):
+                out = chunk.draw < self.fractions.held_out
                 if collect:
-                    held_out.add(piece.take(out), block)
-                    sample.add(piece.take(piece.draw >= 1 - self.shares.sample), block)
-                yield piece.take(~out) if out.any() else piece
+                    held_out.add(chunk.take(out), block)
+                    sample.add(chunk.take(chunk.draw >= 1 - self.fractions.sample), block)
+                yield chunk.take(~out) if out.any() else chunk
 
         buffer_rows = self._buffer_rows(nothing)
-        lanes = []
-        for lane in self.served:
-            rng = np.random.Generator(np.random.SFC64([self.seed, number, lane]))
-            lanes.append((lane, Lane(self.lanes.blocks[lane], read, buffer_rows, rng), rng))
+        shards = []
+        for shard in self.served:
+            rng = np.random.Generator(np.random.SFC64([self.seed, number, shard]))
+            shards.append((shard, Shard(self.shards.blocks[shard], read, buffer_rows, rng), rng))
         for step in range(n_steps):
-            taken: list[Piece] = []
-            for lane, rows, rng in lanes:
-                own = rows.take(self.lanes.share(lane, step, n_steps))
-                taken += [self._jittered(piece, noise, rng) for piece in own] if noise else own
-            yield joined(taken) if taken else nothing
+            taken: list[Chunk] = []
+            for shard, rows, rng in shards:
+                own = rows.take(self.shards.share(shard, step, n_steps))
+                taken += [self._jittered(chunk, noise, rng) for chunk in own] if noise else own
+            yield concatenate_chunks(taken) if taken else nothing
         if collect:
-            for _, rows, _ in lanes:
+            for _, rows, _ in shards:
                 rows.finish()  # held-out rows may come after the last that is learnt from
             self.held_out.fill(held_out.rows())
             self.sample = sample.rows()
             self.collected = True
 
-    def _jittered(self, piece: Piece, noise: float, rng: np.random.Generator) -> Piece:
-        x = rng.standard_normal(piece.x.shape, dtype=np.float32)
+    def _jittered(self, chunk: Chunk, noise: float, rng: np.random.Generator) -> Chunk:
+        x = rng.standard_normal(chunk.x.shape, dtype=np.float32)
         x *= noise if self.is_number is None else np.float32(noise) * self.is_number
-        x += piece.x
-        return replace(piece, x=x)
+        x += chunk.x
+        return replace(chunk, x=x)
 
-    def _buffer_rows(self, nothing: Piece) -> int:
-        """Rows of a lane's buffer: it depends on the table and on all lanes, not on those of this worker."""
+    def _buffer_rows(self, nothing: Chunk) -> int:
+        """Rows of a shard's buffer: it depends on the table and on all shards, not on those of this worker."""
         arrays = [array for array in (nothing.x, nothing.target, nothing.weight, nothing.draw) if array is not None]
         row_bytes = sum(array.itemsize * int(np.prod(array.shape[1:])) for array in arrays)
-        return max(1, min(BUFFER_ROWS, BUFFER_BYTES // row_bytes) // len(self.lanes.blocks))
+        return max(1, min(BUFFER_ROWS, BUFFER_BYTES // row_bytes) // len(self.shards.blocks))
 
 
 class Heap:
-    """Rows put aside a few at a time, in memory that grows by doubling: many small pieces would lie in the way."""
+    """Rows put aside a few at a time, in memory that grows by doubling: many small chunks would lie in the way."""
 
-    def __init__(self, nothing: Piece) -> None:
+    def __init__(self, nothing: Chunk) -> None:
         self._piece, self._blocks, self._n_rows = nothing, np.empty(0, dtype=np.int64), 0
 
-    def add(self, piece: Piece, block: int) -> None:
+    def add(self, chunk: Chunk, block: int) -> None:
         """Put aside the rows of a block, after those of the same block that came before."""
-        end = self._n_rows + len(piece)
+        end = self._n_rows + len(chunk)
         if end > len(self._piece):
             room = np.zeros(max(1024, 2 * end), dtype=np.intp)[self._n_rows :]
-            self._piece = joined([self._piece.take(slice(0, self._n_rows)), piece.take(room)])
+            self._piece = concatenate_chunks([self._piece.take(slice(0, self._n_rows)), chunk.take(room)])
             self._blocks = np.concatenate([self._blocks[: self._n_rows], room])
         here = slice(self._n_rows, end)
-        self._piece.take(here).copy_from(piece)
+        self._piece.take(here).copy_from(chunk)
         self._blocks[here] = block
         self._n_rows = end
 
-    def rows(self) -> Piece:
+    def rows(self) -> Chunk:
         """All rows, in the order of their blocks."""
         return self._piece.take(np.argsort(self._blocks[: self._n_rows], kind="stable"))
 
@@ -185,8 +185,8 @@ class HeldOut:
         self._device = device
         self._rows: TensorRows | None = None
 
-    def fill(self, piece: Piece) -> None:
-        self._rows = TensorRows(*_as_batch(piece, self._device))
+    def fill(self, chunk: Chunk) -> None:
+        self._rows = TensorRows(*_as_batch(chunk, self._device))
 
     def __len__(self) -> int:
         return 0 if self._rows is None else len(self._rows)
@@ -196,12 +196,12 @@ class HeldOut:
         return self._rows.take(index)
 
 
-def _as_batch(piece: Piece, device: torch.device) -> Batch:
-    x, target = torch.from_numpy(piece.x).to(device), torch.from_numpy(piece.target).to(device)
-    return Batch(x, target, None if piece.weight is None else torch.from_numpy(piece.weight).to(device))
+def _as_batch(chunk: Chunk, device: torch.device) -> Batch:
+    x, target = torch.from_numpy(chunk.x).to(device), torch.from_numpy(chunk.target).to(device)
+    return Batch(x, target, None if chunk.weight is None else torch.from_numpy(chunk.weight).to(device))
 
 
-def ahead(things: Iterator[Thing], most: int) -> Generator[Thing]:
+def prefetch(things: Iterator[Thing], most: int) -> Generator[Thing]:
     """The same things, made by a thread in the background that is at most so many ahead.
 
     What goes wrong there is raised here. When nobody asks any more, the thread ends.

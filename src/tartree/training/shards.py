@@ -1,8 +1,8 @@
-"""Lanes: the order of rows in a stream, the same for any number of workers.
+"""Shards: the order of rows in a stream, the same for any number of workers.
 
-The blocks of a table are dealt to a fixed number of lanes. In each epoch a lane shuffles the order of its blocks,
+The blocks of a table are dealt to a fixed number of shards. In each epoch a shard shuffles the order of its blocks,
 reads them one after the other into a bounded buffer, and hands out a share of its shuffled rows in every step. The rows
-of a step are what all lanes hand out. Worker `w` of `k` serves the lanes `w`, `w + k`, and so on.
+of a step are what all shards hand out. Worker `w` of `k` serves the shards `w`, `w + k`, and so on.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: Lanes of a stream, and so the most workers of a training.
-LANES = 8
+#: Shards of a stream, and so the most workers of a training.
+SHARDS = 8
 
 
 @dataclass(frozen=True)
-class Piece:
+class Chunk:
     """Some rows as arrays: encoded, with a number of each row that is drawn once and for all."""
 
     x: NDArray[np.float32]  # (rows, features)
@@ -27,12 +27,12 @@ class Piece:
     weight: NDArray[np.float32] | None  # (rows,)
     draw: NDArray[np.float64]  # (rows,), from 0 to 1
 
-    def take(self, rows: NDArray[np.generic] | slice) -> Piece:
+    def take(self, rows: NDArray[np.generic] | slice) -> Chunk:
         weight = None if self.weight is None else self.weight[rows]
-        return Piece(self.x[rows], self.target[rows], weight, self.draw[rows])
+        return Chunk(self.x[rows], self.target[rows], weight, self.draw[rows])
 
-    def copy_from(self, other: Piece) -> None:
-        """Write the rows of another piece over its own."""
+    def copy_from(self, other: Chunk) -> None:
+        """Write the rows of another chunk over its own."""
         self.x[:], self.target[:], self.draw[:] = other.x, other.target, other.draw
         if self.weight is not None and other.weight is not None:
             self.weight[:] = other.weight
@@ -41,63 +41,63 @@ class Piece:
         return len(self.x)
 
 
-def joined(pieces: Sequence[Piece]) -> Piece:
+def concatenate_chunks(chunks: Sequence[Chunk]) -> Chunk:
     """Pieces, at least one of them, one below the other."""
-    if len(pieces) == 1:
-        return pieces[0]
-    weights = [piece.weight for piece in pieces if piece.weight is not None]
-    return Piece(
-        np.concatenate([piece.x for piece in pieces]),
-        np.concatenate([piece.target for piece in pieces]),
+    if len(chunks) == 1:
+        return chunks[0]
+    weights = [chunk.weight for chunk in chunks if chunk.weight is not None]
+    return Chunk(
+        np.concatenate([chunk.x for chunk in chunks]),
+        np.concatenate([chunk.target for chunk in chunks]),
         np.concatenate(weights) if weights else None,
-        np.concatenate([piece.draw for piece in pieces]),
+        np.concatenate([chunk.draw for chunk in chunks]),
     )
 
 
 @dataclass(frozen=True)
-class Lanes:
-    """Which blocks belong to each lane, and how many rows it learns from.
+class Shards:
+    """Which blocks belong to each shard, and how many rows it learns from.
 
     Examples
     --------
-    >>> Lanes.deal([5, 4, 3, 2], 2)
-    Lanes(blocks=((0, 3), (1, 2)), rows=(7, 7))
+    >>> Shards.deal([5, 4, 3, 2], 2)
+    Shards(blocks=((0, 3), (1, 2)), rows=(7, 7))
     """
 
     blocks: tuple[tuple[int, ...], ...]
     rows: tuple[int, ...]
 
     @classmethod
-    def deal(cls, rows: Sequence[int], n_lanes: int = LANES) -> Lanes:
-        """Blocks of so many rows, the largest first, each to the lane that has least; no lane stays without."""
-        n_lanes = max(1, min(n_lanes, len(rows)))
-        lanes = [(0, lane) for lane in range(n_lanes)]
-        dealt: list[list[int]] = [[] for _ in range(n_lanes)]
+    def deal(cls, rows: Sequence[int], n_shards: int = SHARDS) -> Shards:
+        """Blocks of so many rows, the largest first, each to the shard that has least; no shard stays without."""
+        n_shards = max(1, min(n_shards, len(rows)))
+        shards = [(0, shard) for shard in range(n_shards)]
+        dealt: list[list[int]] = [[] for _ in range(n_shards)]
         for block in sorted(range(len(rows)), key=lambda block: (-rows[block], block)):
-            total, lane = heapq.heappop(lanes)
-            dealt[lane].append(block)
-            heapq.heappush(lanes, (total + rows[block], lane))
+            total, shard = heapq.heappop(shards)
+            dealt[shard].append(block)
+            heapq.heappush(shards, (total + rows[block], shard))
         blocks = tuple(tuple(sorted(own)) for own in dealt)
         return cls(blocks, tuple(sum(rows[block] for block in own) for own in blocks))
 
-    def count(self, rows: Mapping[int, int]) -> Lanes:
-        """The same lanes, where only so many rows of each block are learnt from."""
-        return Lanes(self.blocks, tuple(sum(rows[block] for block in own) for own in self.blocks))
+    def count(self, rows: Mapping[int, int]) -> Shards:
+        """The same shards, where only so many rows of each block are learnt from."""
+        return Shards(self.blocks, tuple(sum(rows[block] for block in own) for own in self.blocks))
 
-    def share(self, lane: int, step: int, n_steps: int) -> int:
-        """Rows that a lane hands out in a step; all lanes end together."""
-        rows = self.rows[lane]
+    def share(self, shard: int, step: int, n_steps: int) -> int:
+        """Rows that a shard hands out in a step; all shards end together."""
+        rows = self.rows[shard]
         return rows * (step + 1) // n_steps - rows * step // n_steps
 
 
-class Lane:
-    """The rows of one lane in one epoch, shuffled through a buffer.
+class Shard:
+    """The rows of one shard in one epoch, shuffled through a buffer.
 
     Parameters
     ----------
     blocks : sequence of int
     read : callable
-        Gives the rows of a block to learn from, piece by piece.
+        Gives the rows of a block to learn from, chunk by chunk.
     buffer_rows : int
         Rows that are shuffled together. Half of them are handed out before others come in.
     rng : numpy.random.Generator
@@ -106,19 +106,19 @@ class Lane:
     def __init__(
         self,
         blocks: Sequence[int],
-        read: Callable[[int], Iterator[Piece]],
+        read: Callable[[int], Iterator[Chunk]],
         buffer_rows: int,
         rng: np.random.Generator,
     ) -> None:
         order = rng.permutation(len(blocks)).tolist()
-        self._pieces = (piece for place in order for piece in read(blocks[place]))
+        self._pieces = (chunk for place in order for chunk in read(blocks[place]))
         self._buffer_rows, self._rng = buffer_rows, rng
-        self._rest: Piece | None = None  # in the buffer, not to be handed out yet
-        self._ready: Piece | None = None
+        self._rest: Chunk | None = None  # in the buffer, not to be handed out yet
+        self._ready: Chunk | None = None
         self._given = 0  # of the ready rows
 
-    def take(self, n_rows: int) -> list[Piece]:
-        """The next rows, in one piece or in several."""
+    def take(self, n_rows: int) -> list[Chunk]:
+        """The next rows, in one chunk or in several."""
         taken = []
         while n_rows:
             if self._ready is None or self._given == len(self._ready):
@@ -132,25 +132,25 @@ class Lane:
 
     def finish(self) -> None:
         """Read what there is after the last row."""
-        for piece in self._pieces:
-            if len(piece):
-                raise RuntimeError("a lane must hold as many rows as were counted, however: there are more")
+        for chunk in self._pieces:
+            if len(chunk):
+                raise RuntimeError("a shard must hold as many rows as were counted, however: there are more")
 
     def _refill(self) -> None:
         waiting = [] if self._rest is None else [self._rest]
         n_waiting = sum(map(len, waiting))
         ended = True
-        for piece in self._pieces:
-            if len(piece):
-                waiting.append(piece)
-                n_waiting += len(piece)
+        for chunk in self._pieces:
+            if len(chunk):
+                waiting.append(chunk)
+                n_waiting += len(chunk)
             if n_waiting >= self._buffer_rows:
                 ended = False
                 break
         if not n_waiting:
-            raise RuntimeError("a lane must hold as many rows as were counted, however: there are fewer")
+            raise RuntimeError("a shard must hold as many rows as were counted, however: there are fewer")
         order = self._rng.permutation(n_waiting)
         n_ready = n_waiting if ended else max(1, n_waiting - self._buffer_rows // 2)
-        pool = joined(waiting)
+        pool = concatenate_chunks(waiting)
         self._ready, self._given = pool.take(order[:n_ready]), 0
         self._rest = None if ended else pool.take(order[n_ready:])

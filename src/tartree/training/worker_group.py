@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 
-class Team(Protocol):
+class WorkerGroup(Protocol):
     """The workers of a training, as one of them sees it. All call the same methods in the same order."""
 
     rank: int  # of this worker, from 0
@@ -24,7 +24,7 @@ class Team(Protocol):
         """The sum over the workers."""
 
 
-class Alone:
+class SingleWorker:
     """One worker, that has all rows."""
 
     rank = 0
@@ -40,4 +40,4 @@ class Alone:
         return tensor
 
 
-ALONE = Alone()
+SINGLE_WORKER = SingleWorker()

@@ -18,7 +18,7 @@ from tartree.search.trials import Trial
 if TYPE_CHECKING:
     from tartree.estimators.base import BaseTart
     from tartree.search.engine import Engine
-    from tartree.search.estimator import StructureSearch
+    from tartree.search.structure_search import StructureSearch
 
 #: Candidates that are asked for at a time, so that those of one shape can be trained together.
 ROUND = 12

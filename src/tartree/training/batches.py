@@ -31,7 +31,7 @@ class TensorRows:
 
     def __init__(self, x: Tensor, target: Tensor, weight: Tensor | None = None, total: float | None = None) -> None:
         self.x, self.target, self.weight = x, target, weight
-        self.total = total  # weight of all rows before equal ones were joined, where a penalty has to know it
+        self.total = total  # weight of all rows before equal rows were merged; penalties need it
 
     def __len__(self) -> int:
         return len(self.x)
@@ -44,7 +44,7 @@ class TensorRows:
         return Batch(self.x.index_select(0, index), self.target.index_select(0, index), weight)
 
 
-class OwnRows:
+class MemberRows:
     """Tables of equal length side by side, each for as many members: folds or runs that learn from other rows.
 
     Members in a row learn from one table. Compared to one table for all, with a weight of 0 for the rows of others,
@@ -64,7 +64,7 @@ class OwnRows:
         self.x, self.target, self.weight, self.share = x, target, weight, share
 
     @classmethod
-    def gather(cls, rows: TensorRows, lists: Sequence[Tensor], share: int = 1) -> OwnRows:
+    def gather(cls, rows: TensorRows, lists: Sequence[Tensor], share: int = 1) -> MemberRows:
         """One table of each list of row numbers."""
         index = torch.nn.utils.rnn.pad_sequence(list(lists)).to(rows.x.device)  # (rows, tables), 0 where one has ended
         weight = None if rows.weight is None else rows.weight[index]

@@ -15,7 +15,7 @@ from tartree.training.history import Epoch, History
 from tartree.training.step import Step
 
 
-class Keeper(Protocol):
+class CheckpointStore(Protocol):
     """Keeps the state of a run somewhere, so that it can be gone on with."""
 
     def load(self) -> dict[str, Any] | None:
@@ -25,10 +25,12 @@ class Keeper(Protocol):
         """Called after each epoch, from 1; `state` makes a dict of tensors and plain data, which takes a while."""
 
 
-class Run:
+class RunState:
     """A run as a state that can be saved, and back."""
 
-    def __init__(self, tree: Tree, step: Step, history: History, best: Best | None, generator: torch.Generator) -> None:
+    def __init__(
+        self, tree: Tree, step: Step, history: History, best: BestWeights | None, generator: torch.Generator
+    ) -> None:
         self.tree, self.step, self.history, self.best, self.generator = tree, step, history, best, generator
 
     def state(self) -> dict[str, Any]:
@@ -62,7 +64,7 @@ class Run:
         return [*self.tree.state_dict().values(), *optimizer.tensors_of_state(), *kept]
 
 
-class Best:
+class BestWeights:
     """The best weights of each member so far, and which members have stopped."""
 
     def __init__(self, tree: Tree, patience: int) -> None:

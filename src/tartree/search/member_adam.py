@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tartree.nn import Tree
-from tartree.search.candidates import Pace
+from tartree.search.candidates import OptimizerSettings
 from tartree.training.adam import Adam, KernelAdam
 
 Moments = list[tuple[Tensor, Tensor]]  # of each parameter: means and squares of its gradient
@@ -21,7 +21,7 @@ class MemberAdam:
     Parameters
     ----------
     tree : Tree
-    paces : sequence of Pace
+    paces : sequence of OptimizerSettings
         Of each member.
     reference : float
         The learning rate that `step` is told; members have their own in proportion.
@@ -32,7 +32,13 @@ class MemberAdam:
     """
 
     def __init__(
-        self, tree: Tree, paces: Sequence[Pace], reference: float, n_batches: int, *, captured: bool = False
+        self,
+        tree: Tree,
+        paces: Sequence[OptimizerSettings],
+        reference: float,
+        n_batches: int,
+        *,
+        captured: bool = False,
     ) -> None:
         decision, leaf = list(tree.decision.parameters()), list(tree.leaf.parameters())
         own = {id(p) for p in (*decision, *leaf)}

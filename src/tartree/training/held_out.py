@@ -9,20 +9,22 @@ from tartree import losses
 from tartree.nn import Selection, Tree, combine
 from tartree.nn.captured import Captured, can_capture
 from tartree.ops import fused
-from tartree.training.rows import Batch, OwnRows, Rows, TensorRows
-from tartree.training.team import ALONE, Team
+from tartree.training.batches import Batch, MemberRows, Rows, TensorRows
+from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
 
 
-class Evaluation:
-    """Loss and score of each member on rows that it does not learn from, those of the whole team."""
+class HeldOutEvaluation:
+    """Loss and score of each member on rows that it does not learn from, those of all workers."""
 
-    def __init__(self, tree: Tree, rows: Rows, selection: Selection, batch_size: int, team: Team = ALONE) -> None:
-        self.tree, self.rows, self.selection, self.team = tree, rows, selection, team
-        self.pieces = torch.arange(len(rows)).split(max(batch_size, 4096))
+    def __init__(
+        self, tree: Tree, rows: Rows, selection: Selection, batch_size: int, workers: WorkerGroup = SINGLE_WORKER
+    ) -> None:
+        self.tree, self.rows, self.selection, self.workers = tree, rows, selection, workers
+        self.chunks = torch.arange(len(rows)).split(max(batch_size, 4096))
         self.captured: list[tuple[Captured, list[Tensor]]] = []
-        on_gpu = isinstance(rows, (TensorRows, OwnRows)) and rows.x.device.type == "cuda"
+        on_gpu = isinstance(rows, (TensorRows, MemberRows)) and rows.x.device.type == "cuda"
         if on_gpu and fused.has_triton() and can_capture(tree):
-            self.captured = [self._capture(rows.take(index)) for index in self.pieces]
+            self.captured = [self._capture(rows.take(index)) for index in self.chunks]
 
     @torch.no_grad()
     def __call__(self) -> tuple[Tensor, Tensor]:
@@ -35,9 +37,9 @@ class Evaluation:
         elif not len(self.rows):  # another worker has some
             sums = torch.zeros(3, len(next(self.tree.parameters())), dtype=torch.float64)
         else:
-            sums = torch.stack([torch.stack(self._sums(self.rows.take(index))).cpu() for index in self.pieces]).sum(0)
+            sums = torch.stack([torch.stack(self._sums(self.rows.take(index))).cpu() for index in self.chunks]).sum(0)
         self.tree.train()
-        loss, score, weight = self.team.sum(sums)
+        loss, score, weight = self.workers.sum(sums)
         return loss / weight, score / weight
 
     def _sums(self, batch: Batch) -> list[Tensor]:

@@ -227,7 +227,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self._trials: list[Trial] = []
         self.interrupted_ = False
         if self._sampler() == "optuna":
-            from tartree.search.sampling import open_study, seed_of
+            from tartree.search.optuna_study import open_study, seed_of
 
             self.study_ = open_study(self, seed)
             seed = seed_of(self.study_, seed)
@@ -348,7 +348,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _explore(self, engine: Engine, base: BaseTart, seed: int) -> None:
         sampler = self._sampler()
         if sampler == "optuna":
-            from tartree.search.sampling import explore
+            from tartree.search.optuna_study import explore
 
             explore(self, engine, base, self.study_, DRAWN_TRIALS)
             return
