@@ -31,7 +31,7 @@ from uci.scores import mix_means
 from uci.sets import ORDER, StudySet, list_sets, load_set, summaries
 from uci.trees import build, fit
 
-from tartree.estimators.rows import split_rows
+from tartree.model.memory_source import split_rows
 from tartree.nn import Pieces, combine
 from tartree.training import RECIPES
 

@@ -14,6 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -131,18 +132,9 @@ def pretend_device() -> Iterator[torch.device]:
 @contextmanager
 def auto_is(device: torch.device) -> Iterator[None]:
     """Estimators with ``device="auto"`` take this device, as they would take a GPU."""
-    from tartree.estimators.base import BaseTart
-
-    own = BaseTart._device
-
-    def resolved(self):
-        return device if self.device == "auto" else own(self)
-
-    BaseTart._device = resolved
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tartree.model.spec.default_device", lambda: device)
         yield
-    finally:
-        BaseTart._device = own
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """How near results must be, by device: a CPU predicts in double precision, other devices in single precision."""
 
-import copy
 import os
 
 import numpy as np
@@ -27,6 +26,4 @@ def assert_same(found, wanted, single: float = 1e-5) -> None:
 
 def on_cpu(model):
     """The same fitted model on a CPU, in double precision: what explanations are computed from."""
-    made = copy.copy(model)
-    made.tree_, made._sample = copy.deepcopy(model.tree_).cpu(), model._sample
-    return made
+    return model.with_model(model.model_.on_cpu())

@@ -63,7 +63,7 @@ class EstimatorModel:
 
     def make(self, seed: int, device: str, precision: Any = "single") -> TartClassifier:
         model = TartClassifier(**dict(self.parameters), random_state=seed, device=device)
-        return model.set_params(recipe=replace(model._recipe(), precision=precision))
+        return model.set_params(recipe=replace(model.spec().recipe, precision=precision))
 
 
 def _mlps() -> list[TreeModel]:

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tartree.estimators.base import EARLY_STOPPING_ROWS, REFIT_ROWS
-from tartree.estimators.rows import split_rows
+from tartree.model.memory_source import split_rows
+from tartree.model.spec import EARLY_STOPPING_ROWS, REFIT_ROWS
 from tartree.nn import Classes, Selection, Tree, combine
 from tartree.nn.products import GroupedMLP
 from tartree.training import History, MemberRows, Recipe, TensorRows, train

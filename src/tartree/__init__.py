@@ -6,7 +6,21 @@ from typing import TYPE_CHECKING, Any
 from tartree.structure import Structure
 
 if TYPE_CHECKING:
-    from tartree import cluster, datasets, estimators, explain, losses, nn, ops, persist, search, table, training, zoo
+    from tartree import (
+        cluster,
+        datasets,
+        estimators,
+        explain,
+        losses,
+        model,
+        nn,
+        ops,
+        persist,
+        search,
+        table,
+        training,
+        zoo,
+    )
     from tartree.estimators import TartClassifier, TartRegressor, load
     from tartree.search import StructureSearch
     from tartree.table import TableEncoder
@@ -23,6 +37,7 @@ __all__ = [
     "explain",
     "load",
     "losses",
+    "model",
     "nn",
     "ops",
     "persist",
@@ -47,6 +62,7 @@ _ROOMS = {
     "estimators",
     "explain",
     "losses",
+    "model",
     "nn",
     "ops",
     "persist",

@@ -133,7 +133,7 @@ def test_the_order_of_rows_does_not_matter(iris):
 def test_members_are_averaged(iris):
     X, y = iris
     model = quick(members=3).fit(X, y)
-    members = np.concatenate(list(model._predict_members(X)), axis=1)
+    members = np.concatenate(list(model.model_.predict_members(X)), axis=1)
     assert members.shape == (3, 150, 3)
     np.testing.assert_allclose(model.predict_proba(X), members.mean(0), rtol=1e-6)
     assert model.apply(X).shape == (150, 3)
@@ -219,7 +219,7 @@ def test_early_stopping_keeps_shares_of_classes(iris):
     model = quick(early_stopping=True, epochs=200).fit(X, y)
     assert model.history_["validation_loss"].shape[1] == 1
     assert model.history_.best_epoch is not None
-    from tartree.estimators.rows import split_rows
+    from tartree.model.memory_source import split_rows
 
     kept, held = split_rows(150, y, 0.1, np.random.RandomState(0))
     assert len(held) == 15
@@ -333,7 +333,7 @@ def test_a_lazy_frame_is_told_to_collect(iris):
 
 
 def test_a_large_memory_map_is_read_in_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr("tartree.estimators.rows.IN_MEMORY_BYTES", 100)
+    monkeypatch.setattr("tartree.model.memory_source.IN_MEMORY_BYTES", 100)
     X, y = load_iris(return_X_y=True)
     mapped = np.memmap(tmp_path / "x.bin", dtype=np.float64, mode="w+", shape=X.shape)
     mapped[:] = X

@@ -4,9 +4,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
+from tartree.estimators.state import state_of
 
 from tartree import TartClassifier, TartRegressor, load, persist
-from tartree.estimators.state import state_of
 from tartree.training import Recipe
 
 from ..tolerances import assert_same

@@ -11,7 +11,7 @@ from sklearn.utils import compute_sample_weight
 
 from tartree import TartClassifier, TartRegressor, load
 from tartree.estimators import blocks, streaming
-from tartree.estimators.blocks import draws
+from tartree.model.stream_blocks import draws
 from tartree.table import ParquetTable, sketch, statistics
 from tartree.training import SINGLE_WORKER
 from tartree.training.recipe import Recipe

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
-import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from tartree import ops
-from tartree.estimators.base import BaseTart
-from tartree.estimators.rows import check_equal_rows, number_of_rows
-from tartree.nn import Classes, Output, Selection
+from tartree.estimators.base import BaseTart, ModelAttribute
+from tartree.nn import Selection
 from tartree.nn.tree import DecisionFactory, LeafFactory
-from tartree.table.parquet import is_parquet
 from tartree.training import Callback, Recipe
-
-if TYPE_CHECKING:
-    from tartree.estimators.targets import LabelCoder, LabelStatistics
 
 
 class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
@@ -118,7 +110,8 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
     array([0, 0])
     """
 
-    classes_: NDArray[Any]
+    task = "classification"
+    classes_ = ModelAttribute[NDArray[Any]]("classes")
 
     def __init__(
         self,
@@ -177,121 +170,30 @@ class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
         )
         self.class_weight = class_weight
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit to a table and its labels.
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of each class: the mean over the members.
 
         Parameters
         ----------
-        X : table of shape (rows, columns), or where one is
-            A path, pattern, folder or list of Parquet files, an Arrow dataset, or a `tartree.table.ParquetTable`. A
-            large one is not read into memory but streamed.
-        y : array of shape (rows,), or str
-            Labels of any kind: text, integers, booleans. With files, the name of the column.
-        sample_weight : array of shape (rows,), or str, optional
-            Weights of rows, with files the name of the column. A weight counts like that many equal rows, except that
-            levels of a category are counted by rows when rare ones are grouped.
+        X : table of shape (rows, columns), or in files as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (rows, classes)
         """
-        if is_parquet(X):
-            from tartree.estimators.streaming import fit_parquet
-
-            fit_parquet(self, X, y, sample_weight)
-            return self
-        if y is None:
-            raise ValueError("This TartClassifier estimator requires y to be passed, but the target y is None")
-        labels = column_or_1d(y, warn=True)
-        _check_labels(labels)
-        check_classification_targets(labels)
-        n_rows = number_of_rows(X)
-        check_equal_rows(n_rows, len(labels))
-        weight = self._sample_weight(sample_weight, n_rows)
-        self._fit_encoder(X, weight)  # before class weights, which say nothing about the columns
-        classes, codes = np.unique(labels, return_inverse=True)
-        self._set_classes(classes)
-        if self.class_weight is not None:
-            by_class = compute_sample_weight(self.class_weight, labels)
-            weight = by_class if weight is None else by_class * weight
-            if not (weight > 0).any():
-                raise ValueError(f"class_weight must leave some row with weight, however: {self.class_weight}")
-        self._fit_tree(X, torch.from_numpy(codes.astype(np.int64)), weight, strata=codes)
-        return self
-
-    def _set_classes(self, classes: NDArray[Any]) -> None:
-        if len(classes) < 2:
-            only = classes.tolist()[0]
-            raise ValueError(
-                f"TartClassifier needs at least two classes to tell apart, however: y has one class, {only!r}"
-            )
-        if self.warm_start and hasattr(self, "tree_") and not np.array_equal(classes, self.classes_):
-            raise ValueError(f"warm_start must keep the classes {self.classes_.tolist()}, however: {classes.tolist()}")
-        self.classes_ = classes
-
-    def _target_statistics(self, n_targets: int) -> LabelStatistics:
-        from tartree.estimators.targets import LabelStatistics
-
-        return LabelStatistics()
-
-    def _learn_target(self, statistics: LabelStatistics, *, weighted: bool) -> LabelCoder:
-        from tartree.estimators.targets import LabelCoder
-
-        coder = LabelCoder(statistics, self.class_weight, weighted=weighted)
-        self._set_classes(coder.classes)
-        return coder
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probability of each class, (rows, classes): the mean over the members.
-
-        `X` may be a table in files, as in `fit`.
-        """
-        return np.concatenate(list(self._probabilities(X)))
+        check_is_fitted(self, "tree_")
+        return self.model_.predict_proba(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row, (rows,); `X` may be a table in files, as in `fit`."""
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
         check_is_fitted(self, "tree_")
-        small = np.min_scalar_type(len(self.classes_))  # a place a row, until all are known
-        places = [probabilities.argmax(axis=1).astype(small) for probabilities in self._probabilities(X)]
-        predicted: NDArray[Any] = self.classes_[np.concatenate(places)]
-        return predicted
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows whose class is predicted right; of a table in files, `y` may be the name of a column."""
-        if is_parquet(X) and isinstance(y, str):
-            from tartree.estimators.streaming import read_target
-
-            y, sample_weight = read_target(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
-
-    def _probabilities(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        """Chunk by chunk, (rows, classes)."""
-        for members in self._predict_members(X):
-            probabilities: NDArray[np.float64] = members.mean(axis=0)
-            probabilities /= probabilities.sum(axis=1, keepdims=True)
-            yield probabilities
-
-    def _output(self) -> Output:
-        return Classes(len(self.classes_))
-
-    def _fitted_data(self) -> dict[str, Any]:
-        labels = self.classes_.tolist()
-        if not all(isinstance(label, str | int | float | bool) for label in labels):
-            raise ValueError(f"labels must be text, numbers or booleans to be saved, however: {labels[0]!r}")
-        return {"classes": labels, "dtype": self.classes_.dtype.str}
-
-    def _set_fitted_data(self, data: dict[str, Any]) -> None:
-        classes, dtype = data["classes"], np.dtype(data["dtype"])
-        if dtype.kind not in "biufUO" or not all(isinstance(c, str | int | float | bool) for c in classes):
-            raise ValueError(f"classes must be text, numbers or booleans, however: {data}")
-        self.classes_ = np.array(classes, dtype=dtype)
-
-
-def _check_labels(labels: NDArray[Any]) -> None:
-    missing = [i for i, label in enumerate(labels.tolist()) if label is None or label != label]
-    if missing:
-        raise ValueError(
-            f"Input y contains NaN: every row needs a label, however: {len(missing)} of {len(labels)} are missing, "
-            f"the first in row {missing[0]}; drop those rows"
-        )
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise ValueError(
-            f"Input y contains infinity or a value too large for {labels.dtype!r}, the first in row "
-            f"{int(np.isinf(labels).argmax())}; labels must be finite"
-        )
+        return self.model_.predict(X)

@@ -18,6 +18,7 @@ from sklearn.exceptions import NotFittedError
 from torch import Tensor
 
 from tartree.nn import Classes, Tree
+from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 from tartree.table.reading import read_table
 
@@ -74,9 +75,7 @@ def on_cpu(estimator: Any) -> Any:
     check_fitted(estimator)
     if all(parameter.device.type == "cpu" for parameter in estimator.tree_.parameters()):
         return estimator
-    made = copy.copy(estimator)
-    made.tree_, made._sample = copy.deepcopy(estimator.tree_).cpu(), estimator._sample
-    return made
+    return estimator.with_model(estimator.model_.on_cpu())
 
 
 def column_names(estimator: Any) -> list[str]:
@@ -109,10 +108,8 @@ def gaps(X: Any) -> NDArray[np.bool_]:
 
 def training_rows(estimator: Any) -> tuple[Tensor, NDArray[np.float64] | None] | None:
     """Encoded rows of training, (rows, features), and their weights; None where none were kept, as after a file."""
-    sample = getattr(estimator, "_sample", None)
-    if sample is None:
-        return None
-    return sample[0].cpu().double(), None if sample[2] is None else sample[2].double().numpy()
+    model = getattr(estimator, "model_", None)
+    return None if model is None else model.training_rows
 
 
 def n_outputs(tree: Tree) -> int:
@@ -154,28 +151,6 @@ def expected_values(structure: Structure, branching: Tensor, values: Tensor) -> 
         above = flow.new_zeros((*flow.shape[:-2], structure.widths[d], flow.shape[-1]))
         layers.append(above.index_add_(-2, parents, flow))
     return layers[::-1]
-
-
-def edge_shares(branching: Tensor, branches: Tensor) -> Tensor:
-    """Share that each edge of a layer gets of its parent's arrival, (..., edges); edges that pass on get all of it."""
-    share = branching.new_ones((*branching.shape[:-1], len(branches)))
-    decides = branches >= 0
-    share[..., decides] = branching.index_select(-1, branches[decides])
-    return share
-
-
-def hard_paths(structure: Structure, arrivals: list[Tensor], branching: Tensor) -> NDArray[np.int64]:
-    """The node of each layer on the most probable way to the leaf of the largest arrival: (members, rows, layers).
-
-    Nodes are numbers within their layer. Going up, the parent is the one that sends most to the node.
-    """
-    path = [arrivals[-1].argmax(-1)]  # (members, rows)
-    for d in reversed(range(structure.depth)):
-        parents, children, branches = (torch.from_numpy(part).to(branching.device) for part in structure.edges(d))
-        flow = arrivals[d].index_select(-1, parents) * edge_shares(branching, branches)  # (members, rows, edges)
-        flow = flow.masked_fill(children != path[-1].unsqueeze(-1), -1.0)
-        path.append(parents[flow.argmax(-1)])
-    return torch.stack(path[::-1], dim=-1).cpu().numpy()
 
 
 def predicted(tree: Tree, evaluation: Evaluation, selection: str) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,19 @@ class Hardening:
     changes: NDArray[np.float64]
     to_largest: float
     unit: str = ""
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the comparison as plain data and arrays for a file."""
+        state = {"agreement": float(self.agreement), "to_largest": float(self.to_largest), "unit": self.unit}
+        return state, {"bounds": self.bounds, "changes": self.changes}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], arrays: dict[str, NDArray[Any]], n_features: int) -> Hardening:
+        """Read what `to_state` returned, and check it."""
+        bounds, changes = (np.asarray(arrays[name], dtype=np.float64) for name in ("bounds", "changes"))
+        if bounds.ndim != 1 or bounds.shape != changes.shape:
+            raise ValueError(f"hardening must have a bound and a change a row, got {bounds.shape}, {changes.shape}")
+        return cls(float(state["agreement"]), bounds, changes, float(state["to_largest"]), str(state["unit"]))
 
     def __str__(self) -> str:
         within = f" within {AGREE}{self.unit}" if self.unit else ""

@@ -299,15 +299,7 @@ class _Work:
 
 def estimator_with(estimator: Any, tree: Tree) -> Any:
     """A copy of a fitted estimator with another tree, in single precision on its device."""
-    made = copy.copy(estimator)
-    device = next((p.device for p in estimator.tree_.parameters()), torch.device("cpu"))
-    made.tree_ = copy.deepcopy(tree).float().to(device).eval().requires_grad_(True)
-    made.structure_ = tree.structure
-    made.n_parameters_ = sum(p.numel() for p in tree.parameters())
-    for name in ("certificate_", "hardening_"):
-        made.__dict__.pop(name, None)
-    made._importances, made._sample = None, estimator._sample  # the other tree has importances of its own
-    return made
+    return estimator.with_model(estimator.model_.with_tree(tree))
 
 
 def count_terms(tree: Tree) -> int | None:

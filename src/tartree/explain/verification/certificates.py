@@ -7,9 +7,12 @@ box is then cut where the bound is worst, a limited number of times.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.explain import tree_evaluation as ev
@@ -84,6 +87,20 @@ class Certificate:
                 f"a change of {max(self.measured, self.sampled)} was seen where none above {self.bound} can be: "
                 "please report this as a bug"
             )
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return the certificate as plain data: JSON has neither tuples nor infinity, which a bound may be."""
+        state = asdict(self) | {"low": list(self.low), "high": list(self.high), "bound": repr(float(self.bound))}
+        return state, {}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], arrays: dict[str, NDArray[Any]], n_features: int) -> Certificate:
+        """Read what `to_state` returned, and check it."""
+        box = {name: tuple(float(value) for value in state[name]) for name in ("low", "high")}
+        changes = {name: float(state[name]) for name in ("measured", "bound", "sampled")}
+        if any(len(side) != n_features for side in box.values()) or not all(value >= 0 for value in changes.values()):
+            raise ValueError(f"the certificate must have {n_features} sides of a box and changes of at least 0")
+        return cls(**{**state, **box, **changes})
 
     @property
     def within_tolerance(self) -> bool:

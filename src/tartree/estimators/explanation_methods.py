@@ -1,4 +1,4 @@
-"""What a fitted estimator tells about itself: methods that call the room `explain`."""
+"""Methods of estimators that call the room `explain`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+
+from tartree.model import FittedModel
 
 
-class Explaining:
+class ExplanationMethods:
     """Explanations, simpler models, reports and importances."""
 
-    _sample: tuple[Tensor, Tensor, Tensor | None] | None = None
-    _importances: NDArray[np.float64] | None = None
+    _model: FittedModel
 
     def explain(
         self, X: Any, *, background: Any = None, share: float = 0.9, max_paths: int = 5, max_terms: int = 12
@@ -110,12 +110,18 @@ class Explaining:
         `tartree.explain.importances` gives those of other rows.
         """
         check_is_fitted(self, "tree_")
-        if self._importances is None:
-            if self._sample is None:
-                raise AttributeError(
-                    "feature_importances_ is not known of a table read from disk: call explain.importances(model, X, y)"
-                )
-            from tartree.explain.attribution.importances import sample_importances
+        self._compute_importances()
+        importances = self._model.provenance.importances
+        if importances is None:
+            raise AttributeError(
+                "feature_importances_ is not known of a table read from disk: call explain.importances(model, X, y)"
+            )
+        return importances
 
-            self._importances = sample_importances(self, *self._sample)
-        return self._importances
+    def _compute_importances(self) -> None:
+        """Compute importances from the training rows at hand, once."""
+        from tartree.explain.attribution.importances import sample_importances
+
+        model: FittedModel | None = self.__dict__.get("_model")
+        if model is not None and model.provenance.importances is None and model.provenance.sample is not None:
+            self._model = model.record(importances=sample_importances(self, *model.provenance.sample))

@@ -1,0 +1,36 @@
+"""Reading a fitted estimator from a file."""
+
+from __future__ import annotations
+
+from os import PathLike
+
+from tartree.estimators.classifier import TartClassifier
+from tartree.estimators.regressor import TartRegressor
+from tartree.explain import Certificate, Hardening
+from tartree.model import file
+
+ESTIMATORS: dict[str, type[TartClassifier] | type[TartRegressor]] = {
+    cls.__name__: cls for cls in (TartClassifier, TartRegressor)
+}
+
+
+def load(path: str | PathLike[str]) -> TartClassifier | TartRegressor:
+    """Read an estimator that `save` wrote; it predicts the same bits as before, on the device at hand.
+
+    Nothing in a file is ever run: it holds numbers and plain data.
+
+    Parameters
+    ----------
+    path : path of the file
+
+    Returns
+    -------
+    TartClassifier or TartRegressor
+
+    Raises
+    ------
+    tartree.persist.ModelFileError
+        If the file is damaged, foreign or written by a newer version. It is a ValueError.
+    """
+    saved = file.load(path, {"certificate": Certificate, "hardening": Hardening})
+    return ESTIMATORS[saved.estimator](**saved.parameters).adopt(saved.model)

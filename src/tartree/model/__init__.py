@@ -1,0 +1,26 @@
+"""The centre: a fitted model as a typed value, and the one way to make it."""
+
+from tartree.model.fitted import FittedModel, HasModel, Model, Provenance, fitted_model, like
+from tartree.model.pipeline import DataSource, Prepared, data_source, fit, prepare
+from tartree.model.sample import Sample
+from tartree.model.spec import ModelSpec
+from tartree.model.target import ClassCodec, TargetCodec, ValueCodec
+
+__all__ = [
+    "ClassCodec",
+    "DataSource",
+    "FittedModel",
+    "HasModel",
+    "Model",
+    "ModelSpec",
+    "Prepared",
+    "Provenance",
+    "Sample",
+    "TargetCodec",
+    "ValueCodec",
+    "data_source",
+    "fit",
+    "fitted_model",
+    "like",
+    "prepare",
+]

@@ -1,0 +1,322 @@
+"""The one way to fit: source of rows, encoder and codec, tree, training, refit."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from tartree.model.fitted import FittedModel, Provenance
+from tartree.model.memory_source import MemorySource
+from tartree.model.sample import Sample
+from tartree.model.spec import ModelSpec, find_device, generators
+from tartree.model.stream_source import parquet_source
+from tartree.model.target import TargetCodec
+from tartree.nn import Output, Tree
+from tartree.structure import Structure
+from tartree.table import TableEncoder
+from tartree.table.parquet import is_parquet
+from tartree.training import SINGLE_WORKER, Callback, CheckpointStore, History, Rows, WorkerGroup, train
+from tartree.training.held_out import HeldOutEvaluation
+
+#: Without early stopping, fraction of the rows on which a tree is compared with a linear model.
+COMPARED_FRACTION = 0.2
+
+
+class DataSource(Protocol):
+    """Rows to learn from: in memory, streamed from files, or one worker's part of a stream.
+
+    After `learn`, `encoder`, `codec` and `n_counted` (rows with weight) can be read.
+    """
+
+    @property
+    def is_streamed(self) -> bool: ...
+
+    @property
+    def is_lazy(self) -> bool: ...
+
+    @property
+    def target_name(self) -> str | None: ...
+
+    encoder: TableEncoder
+    codec: TargetCodec
+    n_rows: int
+    n_counted: int
+
+    def learn(
+        self,
+        spec: ModelSpec,
+        seeds: NDArray[Any],
+        encoder: TableEncoder | None,
+        codec: TargetCodec | None,
+        workers: WorkerGroup,
+    ) -> None: ...
+
+    def split_rows(self, spec: ModelSpec, rng: np.random.RandomState, device: torch.device) -> tuple[Rows, Rows]: ...
+
+    def all_rows(self, device: torch.device) -> Rows: ...
+
+    def sample(self, workers: WorkerGroup) -> Sample | None: ...
+
+    def locating(self) -> Any: ...
+
+
+def data_source(spec: ModelSpec, X: Any, y: Any, sample_weight: Any = None) -> DataSource:
+    """Return the source for a table in memory, or in files with names of columns for `y` and `sample_weight`."""
+    return parquet_source(spec, X, y, sample_weight) if is_parquet(X) else MemorySource(X, y, sample_weight)
+
+
+@dataclass
+class Prepared:
+    """What a fit does before training: a tree with drawn weights on its device, and the rows to learn from.
+
+    Attributes
+    ----------
+    spec : ModelSpec
+    source : DataSource
+    tree : Tree
+    settings : dict
+        Arguments of `Tree.build`.
+    seeds : ndarray of shape (1 + members,)
+        Of the run, and of each member.
+    rng : RandomState
+        After the seeds were drawn.
+    temperature : float or None
+        See `Provenance`.
+    """
+
+    spec: ModelSpec
+    source: DataSource
+    tree: Tree
+    settings: dict[str, Any]
+    seeds: NDArray[Any]
+    rng: np.random.RandomState
+    temperature: float | None = None
+
+    @property
+    def device(self) -> torch.device:
+        """Device of the tree."""
+        return find_device(self.spec.device)
+
+    def rebuild(self, structure: Structure) -> None:
+        """Replace the tree by one of another structure, with weights drawn from the same seeds."""
+        self.tree = self.new_tree(structure)
+
+    def new_tree(self, structure: Structure) -> Tree:
+        """Build a tree for the encoded rows on the device, with weights drawn from the seeds."""
+        source = self.source
+        n_features, output = len(source.encoder.features_), source.codec.output
+        tree = build_tree(structure, n_features, output, self.settings, int(self.seeds[0]))
+        tree.reset_parameters(generators(self.seeds[1:]))
+        return tree.to(self.device)
+
+    def finish(
+        self, history: History, refit_history: History | None = None, workers: WorkerGroup = SINGLE_WORKER
+    ) -> FittedModel:
+        """Return the trained tree as a model."""
+        source = self.source
+        provenance = Provenance(
+            self.settings,
+            history,
+            refit_history,
+            source.is_streamed,
+            source.target_name,
+            source.sample(workers),
+            temperature=self.temperature,
+        )
+        return FittedModel(source.encoder, self.tree.eval(), source.codec, self.spec.selection, provenance)
+
+
+def build_tree(structure: Structure, n_features: int, output: Output, settings: dict[str, Any], seed: int = 0) -> Tree:
+    """Build a tree; modules of the user's own may draw their weights from torch's generator, which is put back."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return Tree.build(structure, n_features, output, **settings)
+
+
+def prepare(
+    spec: ModelSpec,
+    source: DataSource,
+    *,
+    structure: Structure | None = None,
+    resumed: FittedModel | None = None,
+    workers: WorkerGroup = SINGLE_WORKER,
+) -> Prepared:
+    """Do everything that a fit does before training.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    source : DataSource
+    structure : Structure, optional
+        By default that of the spec for the rows at hand.
+    resumed : FittedModel, optional
+        Model whose training goes on; it is not changed.
+    workers : WorkerGroup
+        Workers that fit the same model to other shards of the source.
+    """
+    rng = check_random_state(spec.random_state)
+    seeds = workers.gather(spec.draw_seeds(rng))[0]
+    device = find_device(spec.device)
+    if resumed is None:
+        source.learn(spec, seeds, None, None, workers)
+        prepared = Prepared(spec, source, torch.nn.Module(), spec.tree_settings, seeds, rng)  # type: ignore[arg-type]
+        prepared.rebuild(spec.structure(source.n_counted) if structure is None else structure)
+        return prepared
+    assert isinstance(resumed.encoder, TableEncoder)
+    source.learn(spec, seeds, resumed.encoder, resumed.codec, workers)
+    _check_unchanged(spec, resumed)
+    tree = copy.deepcopy(resumed.tree).to(device)
+    tree.output = source.codec.output
+    provenance = resumed.provenance
+    return Prepared(spec, source, tree, provenance.settings, seeds, rng, provenance.temperature)
+
+
+def _check_unchanged(spec: ModelSpec, resumed: FittedModel) -> None:
+    """Raise if parameters describe another tree than the one whose training goes on."""
+    if spec.depth != "auto" and not resumed.is_grown:
+        structure = Structure(spec.depth, spec.window, spec.stride)
+        if structure != resumed.structure:
+            raise ValueError(f"warm_start must keep the structure {resumed.structure}, got {structure}")
+    for name, value in spec.tree_settings.items():
+        before = resumed.provenance.settings[name]
+        if value != before:
+            raise ValueError(f"warm_start must keep {name}={before!r}, got {name}={value!r}")
+
+
+def fit(
+    spec: ModelSpec,
+    source: DataSource,
+    *,
+    resumed: FittedModel | None = None,
+    workers: WorkerGroup = SINGLE_WORKER,
+    checkpoints: CheckpointStore | None = None,
+) -> FittedModel:
+    """Fit a model.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    source : DataSource
+        Rows to learn from.
+    resumed : FittedModel, optional
+        Model whose training goes on; it is not changed.
+    workers : WorkerGroup
+        Workers that fit the same model to other shards of the source; in the end all have it.
+    checkpoints : CheckpointStore, optional
+        Keeps the state of training after each epoch, and gives that of a run that was cut off.
+
+    Returns
+    -------
+    FittedModel
+    """
+    with source.locating():
+        prepared = prepare(spec, source, resumed=resumed, workers=workers)
+        return _Fit(prepared, workers, checkpoints).run(compares=resumed is None)
+
+
+@dataclass
+class _Fit:
+    """The training of a prepared tree."""
+
+    prepared: Prepared
+    workers: WorkerGroup
+    checkpoints: CheckpointStore | None
+
+    def run(self, *, compares: bool) -> FittedModel:
+        prepared, spec, source = self.prepared, self.prepared.spec, self.prepared.source
+        device, stopping = prepared.device, spec.stopping(source.n_rows)
+        compares = compares and spec.may_be_linear(source.n_counted) and not source.is_lazy
+        if compares and not stopping:
+            history = self._compare_on_held_out()
+            if history.interrupted:  # the weights so far are kept
+                return prepared.finish(history)
+        rows, validation = (source.all_rows(device), None)
+        if stopping:
+            rows, validation = source.split_rows(spec, prepared.rng, device)
+        history = self._train(
+            prepared.tree, rows, validation, spec.callbacks, spec.verbose, checkpoints=self.checkpoints
+        )
+        if compares and validation is not None and not history.interrupted:
+            linear = self._linear_tree()
+            linear_history = self._train(linear, rows, validation)
+            if self._error(linear, validation) < self._error(prepared.tree, validation):
+                prepared.tree, history = linear, linear_history
+        refit_history = None
+        if stopping == "refit" and not history.interrupted:
+            refit_history = self._refit(history)
+        return prepared.finish(history, refit_history, self.workers)
+
+    def _train(
+        self,
+        tree: Tree,
+        rows: Rows,
+        validation: Rows | None = None,
+        callbacks: Sequence[Callback] = (),
+        verbose: int = 0,
+        **options: Any,
+    ) -> History:
+        prepared = self.prepared
+        return train(
+            tree,
+            rows,
+            prepared.spec.recipe,
+            generator=generators(prepared.seeds[:1])[0],
+            validation=validation,
+            selection=prepared.spec.selection,
+            callbacks=callbacks,
+            verbose=verbose,
+            workers=self.workers,
+            **options,
+        )
+
+    def _linear_tree(self) -> Tree:
+        spec = self.prepared.spec
+        return self.prepared.new_tree(Structure(0, spec.window, spec.stride))
+
+    def _compare_on_held_out(self) -> History:
+        """Replace the tree by a linear model, depth 0, if that predicts held-out rows better; draw new weights."""
+        prepared = self.prepared
+        source = prepared.source
+        assert isinstance(source, MemorySource)
+        split = source.split(COMPARED_FRACTION, np.random.RandomState(int(prepared.seeds[0])))
+        rows, held_out = (source.rows(prepared.device, index) for index in split)
+        history = self._train(prepared.tree, rows, verbose=prepared.spec.verbose)
+        if history.interrupted:
+            return history
+        linear = self._linear_tree()
+        self._train(linear, rows)
+        is_better = self._error(linear, held_out) < self._error(prepared.tree, held_out)
+        prepared.rebuild(linear.structure if is_better else prepared.tree.structure)
+        return history
+
+    def _error(self, tree: Tree, rows: Rows) -> float:
+        """Return the mean log loss or squared error of the members: likelihoods of values depend on few rows."""
+        loss, score = HeldOutEvaluation(tree, rows, self.prepared.spec.selection, batch_size=1024)()
+        tree.eval()
+        return float(loss.mean()) if self.prepared.source.codec.is_classes else 1 - float(score.mean())
+
+    def _refit(self, history: History) -> History | None:
+        """Train again on all rows, each member up to its best epoch; if interrupted, restore the weights so far."""
+        prepared = self.prepared
+        before = copy.deepcopy(prepared.tree.state_dict())
+        prepared.tree.reset_parameters(generators(prepared.seeds[1:]))
+        rows, refit_history = prepared.source.all_rows(prepared.device), None
+        try:
+            refit_history = self._train(
+                prepared.tree, rows, verbose=prepared.spec.verbose, keep_epoch=history.best_epoch
+            )
+            history.interrupted = refit_history.interrupted
+        except KeyboardInterrupt:
+            history.interrupted = True
+            warnings.warn("the refit was interrupted; the weights of early stopping are kept", stacklevel=4)
+        if history.interrupted:
+            prepared.tree.load_state_dict(before)
+        return refit_history
