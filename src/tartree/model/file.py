@@ -108,16 +108,17 @@ def from_state(document: Mapping[str, Any], arrays: Arrays, records: Mapping[str
     codec = ESTIMATORS[document["estimator"]].from_state(document["fitted"])
     tree = build_tree(Structure.from_dict(document["structure"]), len(encoder.features_), codec.output, settings)
     tree.load_state_dict({name: torch.from_numpy(value) for name, value in _part(arrays, "tree.").items()})
+    saved_records: dict[str, Any] = {
+        name: records[name].from_state(document[name], _part(arrays, f"{name}."), len(encoder.features_))
+        for name in RECORDS
+        if document.get(name) is not None
+    }
     provenance = Provenance(
         settings,
         target_name=None if document["target_name"] is None else str(document["target_name"]),
         importances=_importances(document.get("importances"), encoder.n_features_in_),
         temperature=_temperature(document.get("temperature")),
-        **{
-            name: records[name].from_state(document[name], _part(arrays, f"{name}."), len(encoder.features_))
-            for name in RECORDS
-            if document.get(name) is not None
-        },
+        **saved_records,
     )
     try:
         device = find_device(parameters["device"])

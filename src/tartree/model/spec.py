@@ -52,7 +52,7 @@ class ModelSpec:
     members: int = 1
     hidden: int = 100
     dropout: float = 0.0
-    branching: str | ops.Activation = "softmax"
+    branching: str | ops.ActivationFunction = "softmax"
     decision: DecisionFactory | None = None
     leaf: LeafFactory | None = None
     numeric: Literal["standard", "quantile", "plain"] = "standard"

@@ -23,8 +23,8 @@ from torch import Tensor
 
 from tartree.nn import Classes, Gaussian, Output
 from tartree.table.moments import Moments
-from tartree.table.parquet import family
 from tartree.table.scaling import LARGEST
+from tartree.table.schemas import family
 
 #: A target with more different labels than this is not one of classes.
 MAX_CLASSES = 10_000

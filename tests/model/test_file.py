@@ -4,13 +4,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes, load_iris
-from tartree.estimators.state import state_of
 
 from tartree import TartClassifier, TartRegressor, load, persist
+from tartree.model import file
 from tartree.training import Recipe
 
+from ..estimators.test_base import mixed_frame
 from ..tolerances import assert_same
-from .test_estimators import mixed_frame
+
+
+def state_of(estimator):
+    return file.to_state(estimator.model_, estimator.get_params(deep=False))
 
 
 @pytest.fixture(scope="module")

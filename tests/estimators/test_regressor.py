@@ -1,6 +1,7 @@
 """Defaults on tables that used to break them: correlated columns, outliers, levels, heavy tails, far codes, trends."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -165,8 +166,9 @@ def test_limits_are_saved_and_explained(tmp_path):
     np.testing.assert_array_equal(again.limits_, model.limits_)
     np.testing.assert_array_equal(again.predict(FAR), model.predict(FAR))
     before = model.predict(np.concatenate([X, FAR]))
-    model.limits_ = np.array([[9.0, 10.5]])  # so narrow that it matters for every row
-    model.tree_.output = model._output()
+    codec = replace(model.model_.codec, limits=np.array([[9.0, 10.5]]))  # so narrow that it matters for every row
+    model.adopt(replace(model.model_, codec=codec))
+    model.tree_.output = codec.output
     found = model.explain(np.concatenate([X, FAR]))
     predicted = model.predict(np.concatenate([X, FAR]))
     assert (np.abs(predicted - before) > 0.1).mean() > 0.5

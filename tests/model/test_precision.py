@@ -8,7 +8,7 @@ import torch
 from sklearn.base import clone
 
 from tartree import Structure, TartClassifier
-from tartree.estimators import precision
+from tartree.model import precision
 from tartree.nn import Classes, Tree
 
 from ..tolerances import assert_same, within

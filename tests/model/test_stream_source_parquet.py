@@ -111,7 +111,7 @@ def test_a_wrong_value_is_named_with_its_file_and_its_row(tmp_path, in_memory, m
 
 
 def test_rows_that_are_left_out_count(tmp_path):
-    from tartree.estimators.streaming import fit_stream
+    from tartree.model.stream_source import StreamSource
 
     wrong_in(tmp_path, "b", 2501, np.inf)
     frame = pd.read_parquet(tmp_path / "1.parquet")
@@ -119,7 +119,7 @@ def test_rows_that_are_left_out_count(tmp_path):
     frame.to_parquet(tmp_path / "1.parquet", row_group_size=1000, index=False)
     table = ParquetTable(tmp_path, columns=["a", "b", "y"], in_memory=False)
     with pytest.raises(ValueError, match=r"1\.parquet: column 'b' .* row 2501 "):
-        fit_stream(TartClassifier(depth=1, epochs=1), table, ["y"], drop_missing_target=True)
+        TartClassifier(depth=1, epochs=1).fit_source(StreamSource(table, ["y"], drop_missing_target=True))
 
 
 def test_a_wrong_value_to_predict_or_to_go_on_with(tmp_path):

@@ -10,8 +10,9 @@ from sklearn.base import clone
 from sklearn.utils import compute_sample_weight
 
 from tartree import TartClassifier, TartRegressor, load
-from tartree.estimators import blocks, streaming
+from tartree.model import stream_blocks
 from tartree.model.stream_blocks import draws
+from tartree.model.stream_source import StreamSource
 from tartree.table import ParquetTable, sketch, statistics
 from tartree.training import SINGLE_WORKER
 from tartree.training.recipe import Recipe
@@ -119,7 +120,7 @@ def test_several_targets(folder, whole):
     with pytest.raises(ValueError, match=r"rows-0\.parquet: target 'b' must have a value in every row"):
         model.fit(table, ["value", "b"])
     assert not hasattr(model, "tree_")
-    streaming.fit_stream(model, table, ["value", "b"], drop_missing_target=True)
+    model.fit_source(StreamSource(table, ["value", "b"], drop_missing_target=True))
     assert model.predict(folder).shape == (whole.num_rows, 2)
 
 
@@ -201,7 +202,7 @@ def in_a_team(make, table, target, weight=None, size=2):
 
     def work(worker):
         model = make()
-        streaming.fit_stream(model, table, [target], weight, team=worker)
+        model.fit_source(StreamSource(table, [target], weight), workers=worker)
         return model
 
     return together(work, size)
@@ -291,7 +292,7 @@ def cut_off(model, table, epoch, team=SINGLE_WORKER):
     """The state of a fit that was cut off after an epoch."""
     keeper = MemoryStore(stop_after=epoch)
     with pytest.raises(ConnectionError):
-        streaming.fit_stream(model, table, ["label"], team=team, keeper=keeper)
+        model.fit_source(StreamSource(table, ["label"]), workers=team, checkpoints=keeper)
     return keeper.kept
 
 
@@ -301,11 +302,11 @@ def test_a_run_that_was_cut_off_goes_on_as_if_nothing_had_been(folder):
     cut = classifier(early_stopping=True)
     keeper = MemoryStore(kept=cut_off(cut, table, 3))
     assert not hasattr(cut, "tree_")
-    streaming.fit_stream(cut, table, ["label"], keeper=keeper)
+    cut.fit_source(StreamSource(table, ["label"]), checkpoints=keeper)
     assert len(cut.history_) == len(whole.history_)
     assert_same(cut.predict_proba(folder), whole.predict_proba(folder))
     finished = classifier(early_stopping=True)
-    streaming.fit_stream(finished, table, ["label"], keeper=keeper)  # nothing is left to do
+    finished.fit_source(StreamSource(table, ["label"]), checkpoints=keeper)  # nothing is left to do
     assert_same(finished.predict_proba(folder), whole.predict_proba(folder))
     np.testing.assert_allclose(finished.feature_importances_, whole.feature_importances_)
 
@@ -322,7 +323,7 @@ def test_a_run_goes_on_with_more_workers_than_it_had(folder, monkeypatch):
 
     def end(worker):
         model = make()
-        streaming.fit_stream(model, table, ["label"], team=worker, keeper=MemoryStore(kept=state))
+        model.fit_source(StreamSource(table, ["label"]), workers=worker, checkpoints=MemoryStore(kept=state))
         return model
 
     whole = make().fit(table, "label")
@@ -354,7 +355,7 @@ def test_what_was_best_before_a_run_was_cut_off_stays_best(noise, more):
     last, best = len(whole.history_), int(whole.history_.best_epoch[0])
     assert best + 6 == last < 40
     cut = make()
-    streaming.fit_stream(cut, noise, ["label"], keeper=MemoryStore(kept=cut_off(make(), noise, best + 2)))
+    cut.fit_source(StreamSource(noise, ["label"]), checkpoints=MemoryStore(kept=cut_off(make(), noise, best + 2)))
     assert len(cut.history_) == last
     assert cut.history_.best_epoch.tolist() == [best]
     assert_same(cut.history_["loss"], whole.history_["loss"])
@@ -502,9 +503,11 @@ def test_labels_of_other_types(tmp_path):
 
 def test_statistics_read_each_block_once(folder):
     table = stream(folder, "value", "weight")
-    roles = blocks.Roles(["a", "b", "colour", "day"], ["label"], None, seed=1)
+    roles = stream_blocks.Roles(["a", "b", "colour", "day"], ["label"], None, seed=1)
     target = classifier()._target_statistics(1)
-    found = blocks.gather(blocks.RawBlocks(table, roles), range(len(table.blocks)), target, blocks.SplitFractions(0.2))
+    found = stream_blocks.collect_statistics(
+        stream_blocks.RawBlocks(table, roles), range(len(table.blocks)), target, stream_blocks.SplitFractions(0.2)
+    )
     assert set(found.rows) == set(range(len(table.blocks)))
     assert sum(map(sum, found.rows.values())) == table.n_rows == found.columns.n_rows
     assert abs(sum(held for _, held in found.rows.values()) / table.n_rows - 0.2) < 0.03
