@@ -17,7 +17,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from tartree import StructureSearch, TartClassifier, TartRegressor, explain, load, search, zoo
-from tartree.explain.page.reporting import make_record
+from tartree.explain.page.report_data import make_record
 from tartree.nn import ACTIVATIONS
 from tartree.table import ParquetTable
 from tartree.training import Recipe

@@ -179,12 +179,12 @@ def test_interrupted_in_the_comparison(patients_csv, monkeypatch):
 
 def test_what_cannot_be_written_is_a_note(patients_csv, monkeypatch):
     """As on a disk that is full."""
-    from tartree.explain.page import reporting
+    from tartree.explain.page import report_data
 
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(reporting, "make_page", full)
+    monkeypatch.setattr(report_data, "make_page", full)
     result = run("search", patients_csv, "--target", "diagnosis", "--epochs", 2, "--trials", 2, "--quiet")
     assert result.exit_code == 1
     said = "Note: report.html (a page about the model, for a browser) was not written: No space left on device"

@@ -10,7 +10,7 @@ import pytest
 
 from tartree import TartClassifier, explain
 from tartree.explain import plots
-from tartree.explain.page import reporting, write_report
+from tartree.explain.page import report_data, write_report
 from tests.explain.models import stir
 
 N_COLUMNS = 20
@@ -149,7 +149,7 @@ COUNTS = {
         N_COLUMNS,
     ),
     ("write_report", "rows"): (
-        lambda m, X, y, k: len(reporting.make_record(m, X, y, rows=k, sizes=())["rows"]["numbers"]),
+        lambda m, X, y, k: len(report_data.make_record(m, X, y, rows=k, sizes=())["rows"]["numbers"]),
         90,
     ),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 import { classColour, element } from "./elements.js";
 import { countText, numberText, shareText, signedText, valueText } from "./numbers.js";
-import { branchName, termLabel, weightText } from "./wording.js";
+import { branchName, termLabel, weightText } from "./labels.js";
 
 /**
  * The content of the panel for a node.

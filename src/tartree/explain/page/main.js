@@ -3,7 +3,7 @@
 import { chartCards } from "./charts.js";
 import { nodeDetails } from "./details.js";
 import { byId, element, show } from "./elements.js";
-import { encodeRow } from "./encoding.js";
+import { encodeRow } from "./encoder.js";
 import { openModel, predict, readLeaf } from "./engine.js";
 import { makeForm, makeRowChoice, typicalValues } from "./form.js";
 import { buildGraph, chooseNodes, likeliestPath } from "./graph.js";
@@ -12,7 +12,7 @@ import { predictionParts, predictionText } from "./prediction.js";
 import { showSummary } from "./summary.js";
 import { certificateParts, makeToolbar } from "./toolbar.js";
 import { makeTree } from "./tree.js";
-import { nameNodes } from "./wording.js";
+import { nameNodes } from "./labels.js";
 
 const report = JSON.parse(byId("data").textContent);
 const models = report.models.map((model) => (report.recomputable ? openModel(model) : model));

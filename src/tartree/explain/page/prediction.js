@@ -3,7 +3,7 @@
 import { shareBars } from "./details.js";
 import { element } from "./elements.js";
 import { changeText, numberText, shareText } from "./numbers.js";
-import { branchName, decisionTitle } from "./wording.js";
+import { branchName, decisionTitle } from "./labels.js";
 
 /**
  * The content of the panel.

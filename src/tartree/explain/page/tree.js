@@ -3,7 +3,7 @@
 import { classColour, drawing, show } from "./elements.js";
 import { columnLayout, linkPath, outlineLayout } from "./layout.js";
 import { countText, shareText } from "./numbers.js";
-import { answerWords, decisionWords, fitText, textWidth } from "./wording.js";
+import { answerWords, decisionWords, fitText, textWidth } from "./labels.js";
 import { makeZoom } from "./zoom.js";
 
 const NARROW = 620; // pixels; below, an outline is easier to read

@@ -5,12 +5,12 @@ try:
 except ImportError as error:
     raise ImportError("pictures need matplotlib, however: it is not installed; pip install 'tartree[plot]'") from error
 
-from tartree.explain.plots.conditions import plot_condition
-from tartree.explain.plots.contributions import plot_contributions, plot_importances
-from tartree.explain.plots.leaves import plot_leaves
+from tartree.explain.plots.attribution_bars import plot_contributions, plot_importances
+from tartree.explain.plots.leaf_heatmap import plot_leaves
+from tartree.explain.plots.loss_curves import plot_history
 from tartree.explain.plots.matrices import plot_assignment, plot_transition_matrices
-from tartree.explain.plots.training import plot_history
-from tartree.explain.plots.tree import plot_tree
+from tartree.explain.plots.node_bars import plot_condition
+from tartree.explain.plots.tree_diagram import plot_tree
 
 __all__ = [
     "plot_assignment",

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from tartree import TartClassifier, TartRegressor, zoo
 from tartree.explain.page import write_report
-from tartree.explain.page.bundling import read
+from tartree.explain.page.bundle import read
 from tartree.nn import ACTIVATIONS, Branching
 from tests.explain.models import stir
 from tests.zoo.test_contract import SMALL

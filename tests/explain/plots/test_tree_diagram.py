@@ -143,7 +143,7 @@ def test_texts_of_a_tree_are_apart_and_streams_as_wide_as_the_arrival(trees, nam
 
 @pytest.mark.parametrize(("name", "painter"), [("8 leaves", Cards), ("32 leaves", Labels), ("64 leaves", Flows)])
 def test_detail_falls_with_the_number_of_leaves(trees, name, painter):
-    from tartree.explain.plots.tree import _painter
+    from tartree.explain.plots.tree_diagram import _painter
     from tartree.explain.tree_view.layout import outline
 
     tree, _ = trees[name]

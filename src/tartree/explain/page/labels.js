@@ -1,6 +1,6 @@
 // What nodes and terms are called.
 
-import { middleValue } from "./encoding.js";
+import { middleValue } from "./encoder.js";
 import { numberText, shareText, signedText, valueText } from "./numbers.js";
 
 const BRANCHES = ["upper", "lower"];

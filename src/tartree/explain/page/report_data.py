@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from tartree import __version__
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.attribution.importances import importances
-from tartree.explain.page.bundling import make_page
-from tartree.explain.page.models import plain_column, plain_feature, plain_model
-from tartree.explain.page.quality import classification_quality, regression_quality
-from tartree.explain.page.rows import choose_rows, plain_columns
-from tartree.explain.page.validation import Validation
+from tartree.explain.page.bundle import make_page
+from tartree.explain.page.cross_validation import Validation
+from tartree.explain.page.model_data import plain_column, plain_feature, plain_model
+from tartree.explain.page.prediction_quality import classification_quality, regression_quality
+from tartree.explain.page.row_data import choose_rows, plain_columns
 from tartree.explain.simplification.simplifier import simplification_path
 from tartree.explain.simplification.subtree import check_shrinkable
 from tartree.explain.tree_view.assembly import view

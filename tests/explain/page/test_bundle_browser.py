@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from tartree import TartClassifier, TartRegressor, explain
-from tartree.explain.page import Validation, reporting, write_report
+from tartree.explain.page import Validation, report_data, write_report
 from tartree.explain.text.number_text import at_most
 
 pytestmark = pytest.mark.browser
@@ -251,7 +251,7 @@ def test_zoom_and_pan(report, visit):
 def test_simplify(visit, tmp_path, monkeypatch):
     model, table, y = fitted(TartClassifier(depth=2), measurements())
     small = explain.simplification_path(model, table, [2, 1])  # once, for it takes seconds
-    monkeypatch.setattr(reporting, "simplification_path", lambda *given: small)
+    monkeypatch.setattr(report_data, "simplification_path", lambda *given: small)
     write_report(model, table, y, tmp_path / "page.html", rows=100, sizes=[2, 1])
     page = visit(tmp_path / "page.html")
     assert "The whole model: 4 leaves" in page.locator("#certificate").inner_text()
@@ -569,7 +569,7 @@ def test_without_rows_and_truth(report, visit, tmp_path, name):
 
 def test_a_model_with_code_of_its_own(visit, tmp_path):
     """Drawn and described, but not computed."""
-    from tests.explain.test_page import opaque_model
+    from tests.explain.page.test_report_data import opaque_model
 
     model, table, y = opaque_model()
     path = tmp_path / "opaque.html"

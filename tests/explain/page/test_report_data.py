@@ -15,14 +15,13 @@ from sklearn.calibration import calibration_curve as sklearn_curve
 from sklearn.metrics import balanced_accuracy_score, confusion_matrix, log_loss, r2_score
 
 from tartree import TartClassifier, TartRegressor, explain
-from tartree.explain.page import bundling, quality, reporting, write_report
-from tartree.explain.page.models import pack, plain_model
-from tartree.explain.page.reporting import make_record
-from tartree.explain.page.rows import choose_rows, plain_columns
+from tartree.explain.page import bundle, prediction_quality, report_data, write_report
+from tartree.explain.page.model_data import pack, plain_model
+from tartree.explain.page.report_data import make_record
+from tartree.explain.page.row_data import choose_rows, plain_columns
+from tests.tolerances import on_cpu
 
-from ..tolerances import on_cpu
-
-FOLDER = Path(bundling.__file__).parent
+FOLDER = Path(bundle.__file__).parent
 
 
 class OneFeature(torch.nn.Module):
@@ -62,7 +61,7 @@ def embedded(page):
 
 
 def test_scripts_are_one_module():
-    script = bundling.bundle_scripts()
+    script = bundle.bundle_scripts()
     assert not re.search(r"^(import|export) ", script, re.MULTILINE)
     names = re.findall(r"^(?:async )?(?:function|const|let|class) (\w+)", script, re.MULTILINE)
     assert len(names) == len(set(names)), "top-level names must differ across files, for they share one scope"
@@ -80,9 +79,9 @@ def test_imports_name_what_is_exported():
 
 def test_scripts_that_import_each_other_are_an_error(monkeypatch):
     texts = {"a.js": 'import { b } from "./b.js";\n', "b.js": 'import { a } from "./a.js";\n'}
-    monkeypatch.setattr(bundling, "read", texts.__getitem__)
+    monkeypatch.setattr(bundle, "read", texts.__getitem__)
     with pytest.raises(ValueError, match=r"in a circle, however: a.js -> b.js -> a.js"):
-        bundling.bundle_scripts("a.js")
+        bundle.bundle_scripts("a.js")
 
 
 def test_nothing_is_loaded_from_elsewhere():
@@ -95,14 +94,14 @@ def test_nothing_is_loaded_from_elsewhere():
 
 @pytest.mark.parametrize("text", ["</script>", "<!--<script>", "\u2028\u2029", "\ud800", 'quote " & \\', "🫀é"])
 def test_text_in_a_script_element(text):
-    made = bundling.plain_json({"text": text, text: 1})
+    made = bundle.plain_json({"text": text, text: 1})
     assert not re.search("[<>&\u2028\u2029\ud800]", made)
     assert json.loads(made) == {"text": text, text: 1}
     made.encode()
 
 
 def test_title_is_escaped():
-    page = bundling.make_page("<b>&", {})
+    page = bundle.make_page("<b>&", {})
     assert "<title>&lt;b&gt;&amp;</title>" in page
     assert "{{" not in re.sub(r"<script.*", "", page, flags=re.DOTALL)
 
@@ -182,7 +181,7 @@ def test_smaller_models(classifier, monkeypatch):
         made.extend(explain.simplification_path(*arguments))
         return made
 
-    monkeypatch.setattr(reporting, "simplification_path", path)
+    monkeypatch.setattr(report_data, "simplification_path", path)
     record = make_record(model, table, y, sizes=[9, 4, 1, 1])
     (smaller,) = made
     assert [own["nLeaves"] for own in record["models"]] == [4, 1]
@@ -199,7 +198,7 @@ def test_a_bound_that_says_nothing(classifier, monkeypatch, bound, shown):
     smaller = copy.copy(model)
     smaller.certificate_ = SimpleNamespace(measured=0.125, sampled=0.1875, bound=bound)
     asked = []
-    monkeypatch.setattr(reporting, "simplification_path", lambda *given: asked.append(given[2]) or [smaller])
+    monkeypatch.setattr(report_data, "simplification_path", lambda *given: asked.append(given[2]) or [smaller])
     record = make_record(model, table, y, sizes=[1, 3, 2])
     assert asked == [[3, 2, 1]]  # the largest first
     assert record["models"][1]["certificate"]["bound"] == shown
@@ -207,11 +206,11 @@ def test_a_bound_that_says_nothing(classifier, monkeypatch, bound, shown):
 
 def test_every_tree_has_a_smaller_one():
     for n_leaves in range(2, 300):
-        sizes = reporting.usual_sizes(n_leaves)
+        sizes = report_data.usual_sizes(n_leaves)
         assert sizes[-1] == (1 if n_leaves == 2 else 2)
         assert sizes == sorted(set(sizes), reverse=True)
         assert max(sizes) < n_leaves
-        assert len(sizes) <= reporting.MOST_SIZES
+        assert len(sizes) <= report_data.MOST_SIZES
 
 
 def test_smaller_models_of_a_regression():
@@ -262,7 +261,7 @@ def test_page_size():
     for depth in (5, 4, 3, 2):  # as large as those that are simplified
         smaller = TartClassifier(depth=depth, epochs=1, random_state=0).fit(table, y)
         record["models"].append(plain_model(explain.view(smaller, table, y)))
-    assert len(bundling.make_page("size", record).encode()) < 2e6
+    assert len(bundle.make_page("size", record).encode()) < 2e6
 
 
 # Parts
@@ -322,7 +321,7 @@ def test_measures_of_classes():
     draw = np.random.default_rng(0)
     probabilities = draw.dirichlet(np.ones(3), 200)
     truth = draw.integers(0, 3, 200)
-    found = quality.classification_quality(probabilities, truth)
+    found = prediction_quality.classification_quality(probabilities, truth)
     predicted = probabilities.argmax(axis=1)
     assert found["accuracy"] == pytest.approx((predicted == truth).mean())
     assert found["balancedAccuracy"] == pytest.approx(balanced_accuracy_score(truth, predicted))
@@ -336,7 +335,7 @@ def test_calibration_is_that_of_sklearn():
     claimed = draw.uniform(size=500)
     happened = draw.uniform(size=500) < claimed
     observed, predicted = sklearn_curve(happened, claimed, n_bins=10)
-    found = quality.calibration_curve(claimed, happened)
+    found = prediction_quality.calibration_curve(claimed, happened)
     np.testing.assert_allclose([bin_["observed"] for bin_ in found], observed)
     np.testing.assert_allclose([bin_["predicted"] for bin_ in found], predicted)
     assert sum(bin_["rows"] for bin_ in found) == 500
