@@ -1,12 +1,7 @@
 """Structure search: many trees tried on a table, and the front of their scores against their sizes."""
 
 from tartree.search.baselines import baseline_scores
-<<<<<<< HEAD
-from tartree.search.plots import plot_front
-=======
-from tartree.search.estimator import StructureSearch
 from tartree.search.front_plot import plot_front
->>>>>>> room-page
 from tartree.search.sizes import Size, size_of
 from tartree.search.spaces import PAPER_SERIES, SPACES, expand
 from tartree.search.structure_search import StructureSearch
