@@ -4,7 +4,7 @@ from tartree.model.fitted import FittedModel, HasModel, Model, Provenance, fitte
 from tartree.model.pipeline import DataSource, Prepared, data_source, fit, prepare
 from tartree.model.sample import Sample
 from tartree.model.spec import ModelSpec
-from tartree.model.target import ClassCodec, TargetCodec, ValueCodec
+from tartree.model.target import ClassCodec, PlainValueCodec, TargetCodec, ValueCodec
 
 __all__ = [
     "ClassCodec",
@@ -13,6 +13,7 @@ __all__ = [
     "HasModel",
     "Model",
     "ModelSpec",
+    "PlainValueCodec",
     "Prepared",
     "Provenance",
     "Sample",
