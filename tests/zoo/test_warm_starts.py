@@ -7,8 +7,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from tartree import load, zoo
 from tartree.training import Recipe
-from tartree.zoo import warming
-from tartree.zoo.warming import TEMPERATURES
+from tartree.zoo import warm_starts
+from tartree.zoo.temperature import TEMPERATURES
 
 from ..tolerances import assert_same
 
@@ -83,14 +83,14 @@ def test_errors_say_what_is_needed():
     cart = DecisionTreeClassifier(max_depth=1).fit(X, y)
     with pytest.raises(ValueError, match="depth comes from the tree"):
         zoo.warm_start(cart, X, y, depth=3)
-    with pytest.raises(ValueError, match="temperature must be a positive number, however: temperature=0"):
+    with pytest.raises(ValueError, match="temperature must be a positive number, got 0"):
         zoo.soften(cart, X, y, temperature=0)
-    with pytest.raises(ValueError, match="temperature must be a positive number, however: temperature='a'"):
+    with pytest.raises(ValueError, match="temperature must be a positive number, got 'a'"):
         zoo.soften(cart, X, y, temperature="a")
-    with pytest.raises(ValueError, match="compares numbers, however: RandomForestClassifier has 2 trees"):
+    with pytest.raises(ValueError, match="compares numbers, got RandomForestClassifier, which has 2 trees"):
         zoo.soften(ensemble.RandomForestClassifier(2).fit(X, y), X, y)
     boosted = ensemble.HistGradientBoostingClassifier(max_iter=1).fit(X, y == 1)
-    with pytest.raises(ValueError, match="HistGradientBoostingClassifier sums what trees say, for a link function"):
+    with pytest.raises(ValueError, match="HistGradientBoostingClassifier, which sums trees, for a link function"):
         zoo.soften(boosted, X, y == 1)
 
 
@@ -139,7 +139,7 @@ def test_training_goes_on_and_does_not_begin_anew(tmp_path):
     for own in (model, load(tmp_path / "m")):
         assert own.temperature_ == 0.2
         assert own.feature_importances_.sum() > 0.99
-        with pytest.raises(ValueError, match="structure of a grown tree cannot be fitted anew"):
+        with pytest.raises(ValueError, match="structure of a grown tree cannot be fitted again"):
             own.fit(X, y)
         assert_same(own.predict_proba(X), before)
         own.set_params(warm_start=True).fit(X, y)
@@ -148,40 +148,9 @@ def test_training_goes_on_and_does_not_begin_anew(tmp_path):
     assert clone(model).depth == "auto"  # deep trees of CART are narrow; a regular one of their depth would not be
 
 
-def test_the_best_temperature_is_taken(monkeypatch):
-    cart = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
-    for best in range(len(TEMPERATURES)):
-        costs = np.abs(np.arange(len(TEMPERATURES)) - best).astype(float)
-        monkeypatch.setattr(warming, "_costs", lambda *given, costs=costs: costs)
-        assert zoo.soften(cart, X, y).temperature_ == TEMPERATURES[best]
-
-
-def test_smooth_data_want_a_warmer_tree_than_steps():
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(300, 1))
-    step = (values[:, 0] > 0).astype(int)
-    smooth = (rng.random(300) < 1 / (1 + np.exp(-3 * values[:, 0]))).astype(int)
-    stump = DecisionTreeClassifier(max_depth=1)
-    cold, warm = (zoo.soften(stump.fit(values, own), values, own).temperature_ for own in (step, smooth))
-    assert cold < warm
-
-
-def test_costs_are_those_of_the_mixture_in_parts_too(monkeypatch):
-    cart = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[TRAIN], y[TRAIN])
-    first = zoo.soften(cart, X[TRAIN], y[TRAIN], temperature=1.0, device="cpu")
-    target, weight = warming.target_of(first, y[~TRAIN]), np.random.default_rng(0).random((~TRAIN).sum())
-    whole = warming._costs(first, X[~TRAIN], target, weight)
-    monkeypatch.setattr(warming, "COST_SIZE", 7 * 2 * cart.get_n_leaves())  # seven rows at a time
-    np.testing.assert_allclose(warming._costs(first, X[~TRAIN], target, weight), whole, rtol=1e-5)
-    for temperature, cost in zip(TEMPERATURES, whole, strict=True):
-        soft = zoo.soften(cart, X[TRAIN], y[TRAIN], temperature=temperature, device="cpu")
-        said = soft.predict_proba(X[~TRAIN])[np.arange(len(weight)), y[~TRAIN]]
-        assert cost == pytest.approx(-(weight * np.log(said)).sum(), rel=1e-3)
-
-
 def test_large_tables_get_fewer_epochs(monkeypatch):
-    assert [warming._epochs(n_batches) for n_batches in (1, 10, 11, 50, 5000)] == [100, 100, 90, 20, 1]
-    monkeypatch.setattr(warming, "STEPS", 7)
+    assert [warm_starts._default_epochs(n_batches) for n_batches in (1, 10, 11, 50, 5000)] == [100, 100, 90, 20, 1]
+    monkeypatch.setattr(warm_starts, "STEPS", 7)
     cart = DecisionTreeClassifier(max_depth=1).fit(X, y)
     by_default = zoo.warm_start(cart, X, y, temperature=0.1, batch_size=200)  # three batches
     assert len(by_default.history_.epochs) == 2
@@ -199,7 +168,7 @@ def test_sparse_tables():
 
 def test_the_target_must_fit():
     cart = DecisionTreeClassifier(max_depth=1).fit(X, y)
-    with pytest.raises(ValueError, match=r"y must have classes of the tree, \[0, 1\], however: 7"):
+    with pytest.raises(ValueError, match=r"y must hold classes of the tree, \[0, 1\], got 7"):
         zoo.soften(cart, X, np.where(y == 1, 7, 0), temperature=0.1)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         zoo.soften(cart, X, y[:-1])

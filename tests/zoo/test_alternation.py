@@ -7,6 +7,7 @@ from tartree import losses, zoo
 from tartree.explain.tree_evaluation import double_tree, encode
 from tartree.nn import Conv
 from tartree.training import Recipe
+from tartree.zoo import alternation
 
 X, y = load_iris(return_X_y=True)
 
@@ -44,14 +45,13 @@ def test_alternating_learns_and_leaves_the_parameters_alone():
 def test_the_learning_rate_falls_from_round_to_round(monkeypatch):
     recipe, rates = Recipe(epochs=3, learning_rate=0.02), []
     model = zoo.make("tree-1", recipe=recipe, depth=1, random_state=0)
-    fit = type(model).fit
+    fit = alternation.fit
 
-    def noted(self, *given):
-        if self.warm_start:
-            rates.append(self._recipe().learning_rate)
-        return fit(self, *given)
+    def noted(spec, *given, **options):
+        rates.append(spec.recipe.learning_rate)
+        return fit(spec, *given, **options)
 
-    monkeypatch.setattr(type(model), "fit", noted)
+    monkeypatch.setattr(alternation, "fit", noted)
     zoo.fit_alternating(model, X, y, rounds=3)
     assert rates == pytest.approx([recipe.rate(0), recipe.rate(1 / 3), recipe.rate(2 / 3)])
     assert rates[2] < 0.3 * rates[0]
@@ -93,18 +93,18 @@ def test_above_a_network_that_is_shared():
 def test_errors():
     with pytest.raises(TypeError, match="alternating updates are for classes"):
         zoo.fit_alternating(zoo.make("nrf"), X, y)
-    with pytest.raises(ValueError, match="leaves must be constant, leaf_layers=0, however: MLPLeaf"):
+    with pytest.raises(ValueError, match="leaves must be constant, leaf_layers=0, got MLPLeaf"):
         zoo.fit_alternating(zoo.make("tart-a", epochs=1), X, y)
     model = zoo.make("tree-1", depth=2, epochs=1, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="iterations must be an integer of at least 1, however: iterations=0"):
+    with pytest.raises(ValueError, match="iterations must be an integer of at least 1, got 0"):
         zoo.update_leaves(model, X, y, iterations=0)
-    with pytest.raises(ValueError, match="rounds must be an integer of at least 1, however: rounds=0"):
+    with pytest.raises(ValueError, match="rounds must be an integer of at least 1, got 0"):
         zoo.fit_alternating(model, X, y, rounds=0)
-    with pytest.raises(ValueError, match=r"classes that the model knows, \[0, 1, 2\], however: 3 in row 0"):
+    with pytest.raises(ValueError, match=r"y must hold the classes of fit, \[0, 1, 2\], got 3"):
         zoo.update_leaves(model, X, y + 3)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         zoo.update_leaves(model, X, y[:-1])
-    with pytest.raises(TypeError, match="leaves that count are those of classes, however: TartRegressor"):
+    with pytest.raises(TypeError, match="leaves that count classes need a TartClassifier, got TartRegressor"):
         zoo.update_leaves(zoo.make("nrf"), X, y)
 
 

@@ -3,9 +3,9 @@ import pytest
 from sklearn import datasets, ensemble, tree
 
 from tartree import Structure, TartClassifier, zoo
-from tartree.zoo.to_sklearn import _nodes, last_single
+from tartree.zoo.interop.sklearn_export import last_single, nodes_of
 
-from ..tolerances import assert_same, within
+from ...tolerances import assert_same, within
 
 
 def single(X):
@@ -68,7 +68,7 @@ def test_marks_of_gaps_and_booleans():
 
 
 def test_nodes_of_an_irregular_structure():
-    left, right, decision, leaf = _nodes(Structure.from_tree([[1, 2], [], [3, 4], [], []]))
+    left, right, decision, leaf = nodes_of(Structure.from_tree([[1, 2], [], [3, 4], [], []]))
     assert left.tolist() == [1, -1, 3, -1, -1]
     assert right.tolist() == [2, -1, 4, -1, -1]
     assert decision.tolist() == [0, -1, 1, -1, -1]
@@ -89,11 +89,11 @@ def test_the_last_number_may_be_none_or_any():
 
 def test_what_cannot_be_exported_says_why():
     X, y = datasets.load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="however: decisions are MLPDecision, leaves MLPLeaf"):
+    with pytest.raises(ValueError, match="got decisions MLPDecision and leaves MLPLeaf"):
         zoo.to_sklearn(TartClassifier(depth=1, epochs=1).fit(X, y))
-    with pytest.raises(ValueError, match="it has 2 members"):
+    with pytest.raises(ValueError, match="got 2 members"):
         zoo.to_sklearn(zoo.make("dt", members=2, epochs=1).fit(X, y))
-    with pytest.raises(ValueError, match="it is an ensemble of 3 trees"):
+    with pytest.raises(ValueError, match="got an ensemble of 3 trees"):
         zoo.to_sklearn(zoo.from_sklearn(ensemble.RandomForestClassifier(3).fit(X, y)))
     with pytest.raises(TypeError, match="takes a fitted model of the zoo"):
         zoo.to_sklearn(tree.DecisionTreeClassifier().fit(X, y))

@@ -73,7 +73,7 @@ def test_importances_are_those_of_the_source():
 def test_a_sum_of_trees_is_refused_and_one_of_them_explained(source):
     model = zoo.from_sklearn(source.fit(X, y))
     for call in (explain.view, explain.export_text):
-        with pytest.raises(ValueError, match=r"explanations are of one tree, however: .*model\.one_tree\(0\)"):
+        with pytest.raises(ValueError, match=r"explanations are of one tree, got .*model\.one_tree\(0\)"):
             call(model)
     for call in (explain.explain_rows, explain.importances, explain.describe_leaves):
         with pytest.raises(ValueError, match="explanations are of one tree"):
