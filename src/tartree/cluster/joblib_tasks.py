@@ -136,14 +136,14 @@ class RayTasks(ParallelBackendBase):  # type: ignore[misc]
 class Placeholder(NamedTuple):
     """Stands for a large argument, which is sent beside the call."""
 
-    index: int
+    position: int
 
 
 def _call(func: Any, *pickles: bytes) -> Any:
     """Run joblib's calls with large arguments put back."""
 
     def restore(argument: Any) -> Any:
-        return pickle.loads(pickles[argument.index]) if isinstance(argument, Placeholder) else argument
+        return pickle.loads(pickles[argument.position]) if isinstance(argument, Placeholder) else argument
 
     func.items = [(call, tuple(map(restore, arguments)), options) for call, arguments, options in func.items]
     return func()
