@@ -1,4 +1,4 @@
-"""The way to a cluster, where there is none, and to the cluster of these tests."""
+"""Connections: to no cluster, to a local one, and to the cluster of these tests."""
 
 import os
 import shutil
@@ -8,15 +8,10 @@ import sys
 import venv
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyarrow.dataset import dataset
-from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from tartree.cluster import connected
-from tartree.cluster.connecting import _is_same_place, quoted_python
-from tartree.cluster.tables import everywhere
+from tartree.cluster.connection import _is_same_address, quoted_python
 from tests.cluster.conftest import make_ray_folder
 
 
@@ -78,43 +73,39 @@ def test_an_address_where_nobody_listens_is_known_at_once(unconnected):
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
-        (ConnectionError("Could not find any running Ray instance. Start one."), r"^no cluster was found here; start"),
+        (
+            ConnectionError("Could not find any running Ray instance. Start one."),
+            r"^no cluster runs on this machine; start",
+        ),
         # So it is with a wrong token: Ray says more on standard error alone.
         (
             ConnectionError("Failed to connect to Ray cluster at 192.0.2.1:6379"),
-            r"does not let .*6379; .*RAY_AUTH_TOKEN",
+            r"does not accept .*6379; .*RAY_AUTH_TOKEN",
         ),
-        ("AuthenticationError", r"^the cluster does not let this process in: .*no token"),
+        ("AuthenticationError", r"^the cluster does not accept this process: .*no token"),
     ],
 )
-def test_a_cluster_that_refuses_is_not_said_to_be_missing(unconnected, monkeypatch, error, said):
+def test_a_cluster_that_refuses_is_not_reported_as_missing(unconnected, monkeypatch, error, message):
     import ray
 
     def init(**options):
         raise ray.exceptions.AuthenticationError("no token") if isinstance(error, str) else error
 
     monkeypatch.setattr(ray, "init", init)
-    with pytest.raises(ConnectionError, match=said):
+    with pytest.raises(ConnectionError, match=message):
         connected("auto").__enter__()
 
 
 def test_no_address_at_all(unconnected):
-    with pytest.raises(ValueError, match="address must be 'auto', 'local' or HOST:PORT, however: address='here'"):
+    with pytest.raises(ValueError, match="address must be 'auto', 'local' or HOST:PORT, got 'here'"):
         connected("here").__enter__()
 
 
 def test_a_name_of_this_machine_is_its_address():
     util = pytest.importorskip("ray.util", reason="Ray is missing: 'tartree[ray]'")
     here = f"{util.get_node_ip_address()}:6379"
-    assert _is_same_place("localhost:6379", here)
-    assert not _is_same_place("localhost:6380", here)
-    assert not _is_same_place("localhost:6379", "192.0.2.1:6379")
-
-
-def test_files_of_a_store_keep_their_names(tmp_path):
-    pq.write_table(pa.table({"x": [1.0]}), tmp_path / "0.parquet")
-    store = SubTreeFileSystem(str(tmp_path), LocalFileSystem())
-    assert everywhere(dataset("0.parquet", filesystem=store)).files == ["0.parquet"]
-    assert everywhere(str(tmp_path)).files == [str(tmp_path / "0.parquet")]
+    assert _is_same_address("localhost:6379", here)
+    assert not _is_same_address("localhost:6380", here)
+    assert not _is_same_address("localhost:6379", "192.0.2.1:6379")

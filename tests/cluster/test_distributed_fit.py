@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sklearn.utils import check_random_state
 
 from tartree import TartClassifier, load
 from tartree import cluster as clusters
-from tartree.cluster.fitting import _with_seed
+from tartree.cluster.distributed_fit import worker_spec
 from tartree.table import ParquetTable
 from tests.cluster.calls import EndOnce, Mark
 
@@ -33,7 +32,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Numbers with gaps, too many to count them one by one, a category of which one file has a level of its own,
+    """Numbers with missing values and too many levels to count, a category of which one file has a level of its own,
     unequal classes, and weights.
     """
     folder, rng = tmp_path_factory.mktemp("rows"), np.random.default_rng(0)
@@ -52,8 +51,8 @@ def test_two_workers_fit_what_one_process_fits_though_one_is_killed(cluster, fil
     alone = TartClassifier(**SETTINGS).fit(ParquetTable(files, in_memory=False), y="y", sample_weight="weight")
     model = TartClassifier(**SETTINGS, verbose=1, callbacks=[EndOnce(tmp_path, epoch=4)])
     on_interrupt = signal.getsignal(signal.SIGINT)
-    found = clusters.fit(model, files, y="y", sample_weight="weight", workers=2, checkpoint_seconds=0)
-    assert found is model
+    fitted = clusters.fit(model, files, y="y", sample_weight="weight", workers=2, checkpoint_seconds=0)
+    assert fitted is model
     assert model.encoder_.columns_ == alone.encoder_.columns_  # to the last bit
     assert f"fit: {len(model.history_)} epochs, loss" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGINT) is on_interrupt
@@ -99,19 +98,19 @@ def test_an_interrupt_leaves_nothing_behind(cluster, files, tmp_path):
 def test_workers_draw_what_one_process_would_draw():
     """Whatever the seed is, and each time that they start; a generator goes on here as after a fit in one process."""
     for make in (lambda: 5, lambda: np.int32(5), lambda: np.random.RandomState(5), lambda: None):
-        own, other = TartClassifier(random_state=make()), TartClassifier(random_state=make())
+        here, sender = (TartClassifier(random_state=make()).spec() for _ in range(2))
         for _ in range(2):
             np.random.seed(5)  # noqa: NPY002 - what None draws from
-            expected = own._draw_seeds(check_random_state(own.random_state))
+            expected = here.draw_seeds()
             after = np.random.get_state()[2]  # noqa: NPY002
             np.random.seed(5)  # noqa: NPY002
-            sent = pickle.dumps(_with_seed(other, gpus=0.0))
+            sent = pickle.dumps(worker_spec(sender, on_gpu=False))
             for worker in (pickle.loads(sent), pickle.loads(sent)):
-                assert (worker._draw_seeds(check_random_state(worker.random_state)) == expected).all()
+                assert (worker.draw_seeds() == expected).all()
             assert np.random.get_state()[2] == after  # noqa: NPY002
 
 
-def test_what_is_wrong_is_said_before_workers_start(files, tmp_path):
+def test_errors_in_files_are_raised_before_workers_start(files, tmp_path):
     pq.write_table(pa.table({"a": ["text"]}), tmp_path / "other.parquet")
     with pytest.raises(ValueError, match=r"other\.parquet"):
         clusters.fit(TartClassifier(), [files, tmp_path / "other.parquet"], y="y")
@@ -122,9 +121,9 @@ def test_what_is_wrong_is_said_before_workers_start(files, tmp_path):
 
 
 def test_too_many_workers_and_other_addresses(cluster, files):
-    with pytest.raises(ValueError, match=r"room for 4 of 1 cores and 0 GPUs, however: workers=5; add nodes"):
+    with pytest.raises(ValueError, match=r"room for 4 of 1 cores and 0 GPUs, got 5; add nodes"):
         clusters.fit(TartClassifier(), files, y="y", workers=5)
-    with pytest.raises(ValueError, match="at least 1, or two of them, however: workers=0"):
+    with pytest.raises(ValueError, match="workers must be an integer of at least 1, got 0"):
         clusters.fit(TartClassifier(), files, y="y", workers=0)
-    with pytest.raises(ValueError, match=r"address must be that of the cluster.*however: address='10.0.0.1:6379'"):
+    with pytest.raises(ValueError, match=r"address must be that of the cluster.*got '10.0.0.1:6379'"):
         clusters.fit(TartClassifier(), files, y="y", address="10.0.0.1:6379")

@@ -1,14 +1,16 @@
-"""A search for structures on a cluster: that of one process, though a node is lost on the way."""
+"""Calls of joblib on a cluster: those of a search, though a node is lost, and those that share a table."""
 
 import time
 from threading import Thread
 
+import joblib
 import numpy as np
 import torch
 from sklearn.datasets import load_iris
 
 from tartree import StructureSearch, TartClassifier
 from tartree.cluster import joblib_backend
+from tests.cluster.calls import sum_of
 
 
 class SoftmaxButThere:
@@ -58,3 +60,22 @@ def test_a_node_that_is_lost_costs_a_search_time_alone(cluster, tmp_path):
         assert found["params"] == expected["params"]
         assert found["state"] == "complete"
         np.testing.assert_allclose(found["score"], expected["score"], rtol=1e-6)
+
+
+def test_a_table_that_calls_share_is_put_once(cluster, monkeypatch):
+    import ray
+
+    sizes, put = [], ray.put
+    monkeypatch.setattr(ray, "put", lambda thing: sizes.append(len(thing)) or put(thing))
+    table, small = np.ones((2**17, 2)), np.ones(3)
+    with joblib_backend():
+        for _ in range(2):
+            found = joblib.Parallel(n_jobs=2)(joblib.delayed(sum_of)(table, number) for number in range(4))
+            assert found == [2**18 + number for number in range(4)]
+        assert len(sizes) == 1
+        assert sizes[0] > table.nbytes
+        table[0] = 3  # what has changed is sent anew
+        assert joblib.Parallel(n_jobs=2)([joblib.delayed(sum_of)(table, 0)]) == [2**18 + 4]
+        assert len(sizes) == 2
+        assert joblib.Parallel(n_jobs=2)([joblib.delayed(sum_of)(small, 1)]) == [4]
+        assert len(sizes) == 2

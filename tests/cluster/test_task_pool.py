@@ -1,15 +1,13 @@
-"""Calls shared out over a cluster: each counts once, in spite of nodes that go."""
+"""Calls on a cluster: each has one result, though nodes are lost."""
 
 import time
 from functools import partial
 from threading import Thread
 
-import joblib
-import numpy as np
 import pytest
 
-from tartree.cluster import joblib_backend, spread
-from tests.cluster.calls import fail_at, square, square_but_there, sum_of
+from tartree.cluster import spread
+from tests.cluster.calls import fail_at, square, square_but_there
 
 
 @pytest.fixture
@@ -51,22 +49,3 @@ def test_a_lost_node_costs_time_alone(lose_when_busy, tmp_path):
     found = list(spread(call, range(12)))
     assert sorted(found) == [(number, number * number) for number in range(12)]
     assert len(list(tmp_path.glob("begun-*"))) >= 2
-
-
-def test_a_table_that_calls_share_is_put_once(cluster, monkeypatch):
-    import ray
-
-    sizes, put = [], ray.put
-    monkeypatch.setattr(ray, "put", lambda thing: sizes.append(len(thing)) or put(thing))
-    table, small = np.ones((2**17, 2)), np.ones(3)
-    with joblib_backend():
-        for _ in range(2):
-            found = joblib.Parallel(n_jobs=2)(joblib.delayed(sum_of)(table, number) for number in range(4))
-            assert found == [2**18 + number for number in range(4)]
-        assert len(sizes) == 1
-        assert sizes[0] > table.nbytes
-        table[0] = 3  # what has changed is sent anew
-        assert joblib.Parallel(n_jobs=2)([joblib.delayed(sum_of)(table, 0)]) == [2**18 + 4]
-        assert len(sizes) == 2
-        assert joblib.Parallel(n_jobs=2)([joblib.delayed(sum_of)(small, 1)]) == [4]
-        assert len(sizes) == 2

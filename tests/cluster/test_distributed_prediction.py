@@ -11,7 +11,7 @@ import pytest
 
 from tartree import TartClassifier, TartRegressor
 from tartree.cluster import predict
-from tartree.cluster.predicting import Numbers, predict_tables
+from tartree.cluster.distributed_prediction import PredictionTable, predict_tables
 from tests.cluster.calls import return_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*deprecated:DeprecationWarning:ray.data.context")
@@ -84,13 +84,13 @@ def test_labels_and_values_travel_as_numbers(files):
     rows = pq.read_table(files / "0.parquet").slice(0, 1_000)
     signs = np.where(rows["a"].to_numpy() > 0, "positive", "negative")
     classifier = TartClassifier(depth=1, epochs=3, random_state=0).fit(rows, signs)
-    codes = Numbers("predict")
-    assert (classifier.classes_[codes.array(codes(classifier, rows))] == classifier.predict(rows)).all()
+    codes = PredictionTable("predict")
+    assert (classifier.classes_[codes.array(codes(classifier.model_, rows))] == classifier.predict(rows)).all()
     both = np.stack([rows["a"].to_numpy(), rows["b"].to_numpy()], axis=1)
     for target in (both, both[:, 0]):
         regressor = TartRegressor(depth=1, epochs=3, random_state=0).fit(rows, target)
-        values = Numbers("predict")
-        found = values.array(values(regressor, rows))
+        values = PredictionTable("predict")
+        found = values.array(values(regressor.model_, rows))
         assert found.shape == target.shape
         assert (found == regressor.predict(rows)).all()
 
@@ -115,9 +115,9 @@ def test_files_without_rows(files, tmp_path):
 def test_what_cannot_be_predicted_is_said_at_once(files):
     rows = pq.read_table(files / "0.parquet").slice(0, 100)
     model = TartRegressor(depth=1, epochs=1).fit(rows, rows["a"].to_numpy())
-    with pytest.raises(ValueError, match="one of predict for this model, however: method='predict_proba'"):
+    with pytest.raises(ValueError, match="one of predict for this model, got 'predict_proba'"):
         predict(model, files, method="predict_proba")
-    with pytest.raises(TypeError, match=r"must be Parquet files.*however: Table"):
+    with pytest.raises(TypeError, match=r"must be Parquet files.*got Table"):
         predict(model, rows)
     pq.write_table(rows.select(["a", "b"]), files.parent / "narrow.parquet")
     with pytest.raises(ValueError, match=r"narrow\.parquet must have the column 'c'"):
