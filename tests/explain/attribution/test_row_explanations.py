@@ -9,8 +9,7 @@ from tartree import Structure, TartClassifier, explain, load
 from tartree.explain.attribution.contributions import contributions
 from tartree.explain.attribution.likely_paths import likely_ways
 from tartree.explain.attribution.row_explanations import reference_row
-from tartree.explain.tree_evaluation import double_tree, encode
-from tests.explain.models import KINDS, fit, patients, predictions, prune
+from tests.explain.models import KINDS, double_tree, encode, fit, patients, predictions, prune
 
 
 @pytest.mark.parametrize("task", ["classes", "two classes", "two values"])
@@ -80,7 +79,7 @@ def test_a_step_belongs_to_its_column(selection):
 
 def test_the_reference_itself_has_no_contributions():
     model, X = fit("shared children")
-    tree, reference = double_tree(model), reference_row(model, X)
+    tree, reference = double_tree(model), reference_row(model.model_, X)
     parts = contributions(tree, reference[None], reference, "multi")
     assert_allclose(parts.path.numpy(), 0, atol=1e-12)
     assert_allclose(parts.leaf.numpy(), 0, atol=1e-12)

@@ -193,7 +193,7 @@ def test_members_are_trees_of_their_own(table):
         [artist.get_linewidth() for artist in by_gid(plots.plot_tree(tree, member=m), "edge").values()] for m in (0, 2)
     ]
     assert widths[0] != widths[1]
-    with pytest.raises(ValueError, match="member must be from 0 to 2, however: member=3"):
+    with pytest.raises(ValueError, match="member must be from 0 to 2, got 3"):
         plots.plot_tree(tree, member=3)
 
 
@@ -483,9 +483,9 @@ def test_rows_are_required_where_arrivals_are_drawn(table):
         plots.plot_tree(tree, X)
     with pytest.raises(ValueError, match="row must be a view of one row"):
         plots.plot_tree(tree, row=3)
-    with pytest.raises(ValueError, match="row must be a view of one row, however: it has 90"):
+    with pytest.raises(ValueError, match="row must be a view of one row, got 90 rows"):
         plots.plot_tree(tree, row=tree)
-    with pytest.raises(ValueError, match="row must be the number of one of the 90 rows, however: row=90"):
+    with pytest.raises(ValueError, match="row must be the number of one of the 90 rows, got 90"):
         plots.plot_tree(model, X, y, row=90)
     with pytest.raises(ValueError, match="detail must be"):
         plots.plot_tree(tree, detail="much")

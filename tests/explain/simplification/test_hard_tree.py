@@ -35,7 +35,7 @@ def test_the_path_is_local():
     hard = model.harden(X)
     import torch
 
-    from tartree.explain.tree_evaluation import double_tree, encode
+    from tests.explain.models import double_tree, encode
 
     logits = double_tree(model).decision(encode(model, X))[0]
     here = torch.zeros(len(X), dtype=torch.long)

@@ -13,12 +13,11 @@ from tartree import Structure, TartClassifier, explain, load
 from tartree.explain.simplification.distillation import predict_rows
 from tartree.explain.simplification.removal_order import removal_order
 from tartree.explain.simplification.subtree import shrink_structure, shrink_tree
-from tartree.explain.tree_evaluation import double_tree, encode
 from tartree.explain.verification.boxes import Boxes, data_box
 from tartree.explain.verification.certificates import Certificate, bound_change
 from tartree.nn import Classes, Tree
 from tests.conftest import IRREGULAR
-from tests.explain.models import KINDS, fit, predictions, prune
+from tests.explain.models import KINDS, double_tree, encode, fit, predictions, prune
 
 ROWS = 10_000
 

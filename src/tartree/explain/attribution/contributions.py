@@ -43,7 +43,7 @@ def contributions(tree: Tree, x: Tensor, reference: Tensor, selection: str) -> P
     """Contributions of each encoded feature: x is (rows, features), the reference (features,), both float64."""
     at_reference = ev.evaluate(tree, reference[None])
     base = ev.predicted(tree, at_reference, selection).mean(0)[0]
-    classes = ev.n_outputs(tree)
+    classes = tree.output.n_targets
     per_row = x.shape[1] * classes + ev.n_members(tree) * classes * (
         tree.structure.n_leaves * classes + 2 * tree.structure.n_branches
     )
@@ -71,7 +71,7 @@ def _part(tree: Tree, x: Tensor, at_reference: ev.Evaluation, selection: str) ->
 
 def _leaf_part(tree: Tree, here: ev.Evaluation, ref: ev.Evaluation, moves: Tensor, arrival: Tensor) -> Tensor:
     """The parts of ``sum of p_u(x) (g_u(x) - g_u(ref))``, (rows, features, outputs)."""
-    outputs = ev.n_outputs(tree)
+    outputs = tree.output.n_targets
     if isinstance(tree.leaf, ConstantLeaf):
         return moves.new_zeros(*moves.shape, outputs)
     change = torch.einsum("mru,mruo->ro", arrival, here.values - ref.values) / len(arrival)
@@ -113,7 +113,7 @@ def _leaf_part(tree: Tree, here: ev.Evaluation, ref: ev.Evaluation, moves: Tenso
 
 def _path_part(tree: Tree, here: ev.Evaluation, ref: ev.Evaluation, moves: Tensor) -> Tensor:
     """The parts of ``sum of p_n(x) (b_nj(x) - b_nj(ref)) v_j``, (rows, features, outputs)."""
-    structure, outputs = tree.structure, ev.n_outputs(tree)
+    structure, outputs = tree.structure, tree.output.n_targets
     if isinstance(tree.decision, UniformDecision) or not structure.n_logits:
         return moves.new_zeros(*moves.shape, outputs)
     below = ev.expected_values(structure, ref.branching, ref.values)  # for each layer, (members, 1, nodes, outputs)
@@ -221,7 +221,7 @@ def _choice_part(tree: Tree, here: ev.Evaluation, ref: ev.Evaluation, moves: Ten
     The row has leaf u because ``log p_u - log p_v`` rose from at most 0 to at least 0: the jump is shared among
     features as that rise is.
     """
-    outputs = ev.n_outputs(tree)
+    outputs = tree.output.n_targets
     if isinstance(tree.decision, UniformDecision) or not tree.structure.n_logits:
         return moves.new_zeros(*moves.shape, outputs)
     members = len(chosen)

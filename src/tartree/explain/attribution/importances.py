@@ -16,17 +16,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.explain import tree_evaluation as ev
+from tartree.explain.arguments import row_weights, true_outputs
 from tartree.explain.attribution.gradients import mean_gradients
 from tartree.explain.simplification.subtree import logits_by_node
-from tartree.explain.tree_view.assembly import row_weights, true_outputs
 from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
+from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
+from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 
 FloatArray = NDArray[np.float64]
 
 
-def importances(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
+def importances(estimator: FittedModel | HasModel, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
     """Importance of each column, (columns,), that sum to 1; all 0 where the model does no better than a constant.
 
     Parameters
@@ -46,36 +48,40 @@ def importances(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None
     >>> found.shape, round(float(found.sum()), 6), bool(found[2:].sum() > 0.5)  # petals
     ((4,), 1.0, True)
     """
-    x = ev.encode(estimator, X)
+    model = fitted_model(estimator)
+    x = model.encode(X)
     if not len(x):
         raise ValueError("X must have rows, however: it has none")
     truth: Tensor | None = None
     if y is not None:
-        center, scale = ev.target_scaling(estimator)
-        truth = torch.from_numpy((true_outputs(estimator, y, len(x)) - center) / scale)
-    return encoded_importances(estimator, x, truth, row_weights(sample_weight, len(x)))
+        center, scale = model.target_scaling
+        truth = torch.from_numpy((true_outputs(model, y, len(x)) - center) / scale)
+    return encoded_importances(model, x, truth, row_weights(sample_weight, len(x)))
 
 
-def sample_importances(estimator: Any, x: Tensor, target: Tensor, weight: Tensor | None) -> FloatArray:
-    """The same from encoded rows and the target of training: class numbers, or values in units of the tree."""
-    classes = isinstance(estimator.tree_.output, Classes)
-    truth = torch.nn.functional.one_hot(target, ev.n_outputs(estimator.tree_)) if classes else target
-    own = None if weight is None else weight.double().numpy()
-    return encoded_importances(estimator, x.double().cpu(), truth.double().cpu(), own)
+def with_importances(model: FittedModel) -> FittedModel:
+    """Return the model with its importances on the training rows; itself if it has some, or if no rows were kept."""
+    sample = model.provenance.sample
+    if model.provenance.importances is not None or sample is None:
+        return model
+    truth = torch.nn.functional.one_hot(sample.target, model.n_outputs) if model.is_classifier else sample.target
+    weight = None if sample.weight is None else sample.weight.double().numpy()
+    shares = encoded_importances(model, sample.x.double().cpu(), truth.double().cpu(), weight)
+    return model.record(importances=shares)
 
 
 @torch.no_grad()
 def encoded_importances(
-    estimator: Any, x: Tensor, truth: Tensor | None, weight: FloatArray | None = None
+    model: FittedModel, x: Tensor, truth: Tensor | None, weight: FloatArray | None = None
 ) -> FloatArray:
     """The same from encoded rows, (rows, features), and true outputs in units of the tree, (rows, outputs)."""
-    tree = ev.double_tree(estimator)
+    tree = model.double_tree()
     share = torch.full((len(x), 1), 1 / len(x), dtype=torch.float64)
     if weight is not None:
         share = torch.from_numpy(weight / weight.sum())[:, None]
     removed = _removed(tree, x, truth, share)  # (members, groups)
-    columns: list[list[int]] = [[] for _ in range(estimator.encoder_.n_features_in_)]
-    for k, feature in enumerate(estimator.encoder_.features_):
+    columns: list[list[int]] = [[] for _ in range(model.encoder.n_features_in_)]
+    for k, feature in enumerate(model.encoder.features_):
         columns[feature.column].append(k)
     strength = _strengths(tree, x, share, columns)  # (members, groups, columns)
     part = strength / strength.sum(-1, keepdim=True).clamp_min(1e-300)
@@ -99,7 +105,7 @@ def _removed(tree: Tree, x: Tensor, truth: Tensor | None, share: Tensor) -> Tens
         for d in range(structure.depth):
             parents, _, branches = (torch.from_numpy(a) for a in structure.edges(d))
             decides = branches >= 0
-            flow = part.arrivals[d].index_select(-1, parents) * ev.edge_shares(part.branching, branches)
+            flow = part.arrivals[d].index_select(-1, parents) * edge_shares(part.branching, branches)
             edges.append(flow[..., decides])
         found = {
             "branches": torch.einsum("mrb,rk->mbk", torch.cat(edges, dim=-1), own),

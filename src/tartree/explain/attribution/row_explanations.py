@@ -11,7 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tartree.checks import check_integer
 from tartree.explain import tree_evaluation as ev
+from tartree.explain.arguments import missing_mask
 from tartree.explain.attribution.contributions import contributions
 from tartree.explain.attribution.gradients import jacobians
 from tartree.explain.attribution.likely_paths import likely_ways
@@ -19,7 +21,9 @@ from tartree.explain.text.number_text import format_number, mark_missing
 from tartree.explain.text.terms import term_of
 from tartree.explain.tree_view.assembly import make_view, usual_spread
 from tartree.explain.tree_view.views import ConditionView, TreeView
+from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.nn import Tree
+from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 from tartree.table import Feature, Scaling
 
@@ -220,7 +224,7 @@ class Explanation:
 
 
 def explain_rows(
-    estimator: Any,
+    estimator: FittedModel | HasModel,
     X: Any,
     *,
     background: Any = None,
@@ -259,16 +263,17 @@ def explain_rows(
     >>> bool(abs(total - model.predict_proba(X[:10])).max() < 1e-5)
     True
     """
-    tree = ev.double_tree(estimator)
+    model = fitted_model(estimator)
+    tree = model.double_tree()
     if not 0 < share <= 1:
         raise ValueError(f"share must be above 0 and at most 1, however: {share=}")
-    ev.check_count("max_paths", max_paths)
-    ev.check_count("max_terms", max_terms)
-    x = ev.encode(estimator, X)
-    reference = reference_row(estimator, background)
-    parts = contributions(tree, x, reference, estimator.selection)
-    center, scale = ev.target_scaling(estimator)
-    encoder = estimator.encoder_
+    check_integer("max_paths", max_paths, 1)
+    check_integer("max_terms", max_terms, 1)
+    x = model.encode(X)
+    reference = reference_row(model, background)
+    parts = contributions(tree, x, reference, model.selection)
+    center, scale = model.target_scaling
+    encoder = model.encoder
     owner = torch.tensor([feature.column for feature in encoder.features_], dtype=torch.long)
 
     def by_column(part: Tensor) -> FloatArray:
@@ -281,13 +286,13 @@ def explain_rows(
     shares = [
         torch.cat(
             [part.branching[..., :0]]
-            + [ev.edge_shares(part.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)],
+            + [edge_shares(part.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)],
             dim=-1,
         )
         for part in here
     ]
-    around = None if background is not None else _around(estimator, reference)
-    plain = make_view(estimator, background, None, None, max_terms=max_terms, typical=3, around=around)
+    around = None if background is not None else _around(model, reference)
+    plain = make_view(model, background, None, None, max_terms=max_terms, typical=3, around=around)
     nonlinear = any(c is not None and c.kind == "gradient" for member in plain.members for c in member.conditions)
     return Explanation(
         plain,
@@ -303,7 +308,7 @@ def explain_rows(
         x.numpy(),
         encoder.inverse_transform(x.numpy()),
         _slopes(tree, x) if nonlinear else None,
-        ev.gaps(X),
+        missing_mask(X),
         tuple(encoder.features_),
         share,
         max_paths,
@@ -315,21 +320,21 @@ def _said(value: Any) -> str:
     return format_number(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
-def reference_row(estimator: Any, background: Any = None) -> Tensor:
+def reference_row(model: FittedModel, background: Any = None) -> Tensor:
     """The row that others are compared with, encoded, (features,).
 
     The mean of the encoded background; without one, mean numbers and most frequent levels.
     """
     if background is not None:
-        x = ev.encode(estimator, background)
+        x = model.encode(background)
         if not len(x):
             raise ValueError("background must have rows, however: it has none")
         return x.mean(0)
-    encoder = estimator.encoder_
+    encoder = model.encoder
     row = torch.zeros(len(encoder.features_), dtype=torch.float64)
     seen: set[int] = set()
     for k, feature in enumerate(encoder.features_):
-        column = encoder.columns_[feature.column]
+        column: Any = encoder.columns_[feature.column]
         first = feature.column not in seen
         seen.add(feature.column)
         if column.kind == "category":
@@ -341,17 +346,17 @@ def reference_row(estimator: Any, background: Any = None) -> Tensor:
     return row
 
 
-def _around(estimator: Any, reference: Tensor) -> Tensor:
+def _around(model: FittedModel, reference: Tensor) -> Tensor:
     """Encoded rows for mean gradients where no background is given: of training, or drawn where none were kept.
 
     Never the rows that are explained, so that the model reads the same for all of them.
     """
-    kept = ev.training_rows(estimator)
+    kept = model.training_rows
     if kept is not None and len(kept[0]):
         return kept[0]
-    values = torch.tensor([float(feature.kind == "value") for feature in estimator.encoder_.features_])
+    values = torch.tensor([float(feature.kind == "value") for feature in model.encoder.features_])
     drawn = torch.randn(256, len(values), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return reference + drawn * values * torch.from_numpy(usual_spread(estimator))
+    return reference + drawn * values * torch.from_numpy(usual_spread(model))
 
 
 def _slopes(tree: Tree, x: Tensor) -> FloatArray:

@@ -20,11 +20,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain import tree_evaluation as ev
+from tartree.explain.arguments import missing_mask
 from tartree.explain.counterfactuals.goals import Goal, decision_lines, is_out_of_reach
 from tartree.explain.counterfactuals.row_edits import original_value, with_values, written_near
 from tartree.explain.simplification.distillation import predict_rows
 from tartree.explain.text.number_text import candidates, exact_text, mark_missing
+from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.table.reading import read_table
 
 FloatArray = NDArray[np.float64]
@@ -106,7 +107,7 @@ class _Trial:
 
 
 def counterfactual(
-    estimator: Any,
+    estimator: FittedModel | HasModel,
     row: Any,
     X: Any,
     *,
@@ -150,26 +151,25 @@ def counterfactual(
         raise ValueError(f"max_columns must be 1 or 2, however: {max_columns=}")
     row = row.reshape(1, -1) if isinstance(row, np.ndarray) and row.ndim == 1 else row
     target = _plain(target)
-    start = ev.encode(estimator, row)
+    model = fitted_model(estimator)
+    start = model.encode(row)
     if len(start) != 1:
         raise ValueError(f"row must be a table with one row, however: it has {len(start)}")
-    search = _Search(
-        estimator, start, ev.encode(estimator, X), _goal(estimator, start, target), _fixed(estimator, fixed)
-    )
-    missing = ev.gaps(row)[0]
-    before = _plain(estimator.predict(row)[0])
+    search = _Search(model, start, model.encode(X), _goal(model, start, target), _fixed(model, fixed))
+    missing = missing_mask(row)[0]
+    before = _plain(model.predict(row)[0])
     plain = search.predict(start)[0].numpy()
     for trial in itertools.islice(search.trials(max_columns), CHECKED):
         for attempt in search.attempts(trial):
             for values in search.shown(attempt):
                 changed = with_values(row, values)
-                encoded = ev.encode(estimator, changed)
+                encoded = model.encode(changed)
                 predicted = search.predict(encoded)
                 if not search.surely_reached(predicted)[0] or not search.inside(encoded[0], trial.columns):
                     continue
-                after = _plain(estimator.predict(changed)[0])
-                # In single precision, on a GPU, the estimator itself may not see so small a change yet.
-                if search.goal.classes and after not in estimator.classes_[list(search.goal.classes)].tolist():
+                after = _plain(model.predict(changed)[0])
+                # In single precision, on a GPU, the model itself may not see so small a change yet.
+                if search.goal.classes and after not in model.classes[list(search.goal.classes)].tolist():
                     continue
                 changes = tuple(
                     search.change(k, start, value, encoded[0], row, bool(missing[k])) for k, value in values.items()
@@ -185,21 +185,21 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _fixed(estimator: Any, fixed: str | Sequence[str]) -> set[int]:
+def _fixed(model: FittedModel, fixed: str | Sequence[str]) -> set[int]:
     fixed = [fixed] if isinstance(fixed, str) else fixed
-    names = ev.column_names(estimator)
+    names = model.column_names
     unknown = [name for name in fixed if name not in names]
     if unknown:
         raise ValueError(f"fixed must name columns, however: {unknown[0]!r} is none of {names[:10]}")
     return {names.index(name) for name in fixed}
 
 
-def _goal(estimator: Any, start: Tensor, target: Any) -> Goal:
-    tree = ev.double_tree(estimator)
-    center, scale = ev.target_scaling(estimator)
-    now = center + scale * predict_rows(tree, start, estimator.selection).numpy()[0]
-    if ev.is_classifier(estimator):
-        labels = estimator.classes_.tolist()
+def _goal(model: FittedModel, start: Tensor, target: Any) -> Goal:
+    tree = model.double_tree()
+    center, scale = model.target_scaling
+    now = center + scale * predict_rows(tree, start, model.selection).numpy()[0]
+    if model.is_classifier:
+        labels = model.classes.tolist()
         current = int(now.argmax())
         if target is None:
             return Goal(tuple(k for k in range(len(labels)) if k != current))
@@ -218,12 +218,12 @@ def _goal(estimator: Any, start: Tensor, target: Any) -> Goal:
 
 
 class _Search:
-    def __init__(self, estimator: Any, start: Tensor, x: Tensor, goal: Goal, fixed: set[int]) -> None:
-        self.estimator = estimator
-        self.tree = ev.double_tree(estimator)
+    def __init__(self, model: FittedModel, start: Tensor, x: Tensor, goal: Goal, fixed: set[int]) -> None:
+        self.model = model
+        self.tree = model.double_tree()
         self.start = start[0]
         self.goal = goal
-        encoder = estimator.encoder_
+        encoder = model.encoder
         self.slices: list[list[int]] = [[] for _ in range(encoder.n_features_in_)]
         for k, feature in enumerate(encoder.features_):
             self.slices[feature.column].append(k)
@@ -234,11 +234,11 @@ class _Search:
         self.n_tried = [0, 0]  # changes of one column and of two
         self.low, self.high = x.amin(0), x.amax(0)
         self.spread = x.std(0, correction=0)
-        self.center, self.scale = (torch.from_numpy(part) for part in ev.target_scaling(estimator))
+        self.center, self.scale = (torch.from_numpy(part) for part in model.target_scaling)
         self.free = [k for k, own in enumerate(self.slices) if own and k not in fixed]
 
     def predict(self, rows: Tensor) -> Tensor:
-        return self.center + self.scale * predict_rows(self.tree, rows, self.estimator.selection)
+        return self.center + self.scale * predict_rows(self.tree, rows, self.model.selection)
 
     def margin(self, rows: Tensor) -> Tensor:
         return self.goal.margin(self.predict(rows))
@@ -259,8 +259,8 @@ class _Search:
     def _shown(self, column: int, encoded: Tensor) -> Iterator[Any]:
         """Values near an encoded one, the shortest first, all of them further from the row than the encoded one."""
         k = self.value_feature(column)
-        fitted = self.estimator.encoder_.columns_[column]
-        exact = original_value(self.estimator, column, encoded)
+        fitted: Any = self.model.encoder.columns_[column]
+        exact = original_value(self.model, column, encoded)
         if k is None or fitted.whole:
             yield exact
             return
@@ -277,9 +277,9 @@ class _Search:
 
     def change(self, column: int, start: Tensor, value: Any, encoded: Tensor, row: Any, missing: bool) -> Change:
         """What a column was and is, in the units of its column."""
-        encoder = self.estimator.encoder_
-        name = ev.column_names(self.estimator)[column]
-        fitted = encoder.columns_[column]
+        encoder = self.model.encoder
+        name = self.model.column_names[column]
+        fitted: Any = encoder.columns_[column]
         before = encoder.inverse_transform(start.numpy())[name][0]
         unit = str(getattr(fitted, "unit", "number"))
         if self.value_feature(column) is not None and unit in ("number", "duration"):
@@ -297,7 +297,7 @@ class _Search:
 
     def value_feature(self, column: int) -> int | None:
         """The feature of a number; None for booleans and categories."""
-        features = self.estimator.encoder_.features_
+        features = self.model.encoder.features_
         return next((k for k in self.slices[column] if features[k].kind == "value"), None)
 
     def size(self, column: int, encoded: Tensor) -> float:
@@ -313,10 +313,10 @@ class _Search:
         """Encoded values of a column that may be tried; decisions turn as they do for the row `base`."""
         own = self.slices[column]
         k = self.value_feature(column)
-        features = self.estimator.encoder_.features_
+        features = self.model.encoder.features_
         if k is None:
             rows = []
-            fitted = self.estimator.encoder_.columns_[column]
+            fitted: Any = self.model.encoder.columns_[column]
             if fitted.kind == "boolean":
                 rows = [torch.zeros(len(own)), torch.eye(len(own))[0]]
             else:
@@ -371,7 +371,7 @@ class _Search:
         ranges = [(k, float(self.low[k]), float(self.high[k])) for _, k in counted]
         units = (self.center, self.scale)
         # Levels were all tried.
-        proven = is_out_of_reach(self.tree, self.estimator.selection, self.goal, rows, ranges, units)
+        proven = is_out_of_reach(self.tree, self.model.selection, self.goal, rows, ranges, units)
         one, two = self.n_tried
         if proven and not two:
             return f"none exists: no change of one column within range leads to {wanted}", True
@@ -485,7 +485,7 @@ class _Search:
         column = trial.columns[place]
         k = self.value_feature(column)
         assert k is not None
-        feature, spot = self.estimator.encoder_.features_[k], self.slices[column].index(k)
+        feature, spot = self.model.encoder.features_[k], self.slices[column].index(k)
         value = float(self.start[k] + share * (trial.encoded[place][spot] - self.start[k]))
         if feature.whole and share < 1:
             away = np.ceil if trial.encoded[place][spot] > self.start[k] else np.floor

@@ -11,6 +11,8 @@ FloatArray = NDArray[np.float64]
 
 N_BINS = 10
 COVERAGE_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
+#: Levels of the quantiles at the ends of those intervals, side by side.
+QUANTILE_LEVELS = np.array([side for level in COVERAGE_LEVELS for side in ((1 - level) / 2, (1 + level) / 2)])
 
 
 def classification_quality(probabilities: FloatArray, truth: NDArray[np.int64]) -> dict[str, Any]:
@@ -54,13 +56,11 @@ def calibration_curve(claimed: FloatArray, happened: NDArray[np.bool_]) -> list[
     return curve
 
 
-def regression_quality(estimator: Any, X: Any, predicted: FloatArray, truth: FloatArray) -> list[dict[str, Any]]:
-    """For each target, measures of predicted against true values, both (rows, targets)."""
-    levels = [side for level in COVERAGE_LEVELS for side in ((1 - level) / 2, (1 + level) / 2)]
-    quantiles: FloatArray | None = None
-    if hasattr(estimator, "predict_quantiles"):
-        found = np.asarray(estimator.predict_quantiles(X, levels))
-        quantiles = found.reshape(len(truth), len(levels), -1)  # (rows, quantiles, targets)
+def regression_quality(predicted: FloatArray, truth: FloatArray, quantiles: FloatArray | None) -> list[dict[str, Any]]:
+    """Measure predicted against true values, both (rows, targets), for each target.
+
+    `quantiles` are predicted at `QUANTILE_LEVELS`, (rows, quantiles, targets), or None.
+    """
     measured = []
     for target in range(truth.shape[1]):
         error = predicted[:, target] - truth[:, target]

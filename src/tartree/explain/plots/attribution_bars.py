@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.explain.attribution.importances import importances
+from tartree.checks import check_integer
+from tartree.explain.arguments import check_index
+from tartree.explain.attribution.importances import importances, with_importances
 from tartree.explain.attribution.row_explanations import Explanation, RowExplanation, explain_rows
 from tartree.explain.plots.scene import one_row
 from tartree.explain.plots.style import (
@@ -26,12 +28,12 @@ from tartree.explain.plots.style import (
 )
 from tartree.explain.text.number_text import format_number as said
 from tartree.explain.text.number_text import mark_missing, percent
-from tartree.explain.tree_evaluation import check_count
+from tartree.model import FittedModel, HasModel, fitted_model
 
 
 @styled
 def plot_contributions(
-    source: Any,
+    source: RowExplanation | Explanation | FittedModel | HasModel,
     X: Any = None,
     *,
     row: int = 0,
@@ -64,9 +66,8 @@ def plot_contributions(
     own = _explained(source, X, row, background)
     if output is None:
         output = int(own.prediction.argmax()) if own.label is not None else 0
-    if not 0 <= output < len(own.outputs):
-        raise ValueError(f"output must be from 0 to {len(own.outputs) - 1}, however: {output=}")
-    check_count("max_columns", max_columns)
+    check_index("output", output, len(own.outputs))
+    check_integer("max_columns", max_columns, 1)
     parts, labels = _steps(own, output, max_columns)
     ends = float(own.base[output]) + np.cumsum(parts)
     starts = ends - parts
@@ -92,7 +93,9 @@ def plot_contributions(
     return ax
 
 
-def _explained(source: Any, X: Any, row: int, background: Any) -> RowExplanation:
+def _explained(
+    source: RowExplanation | Explanation | FittedModel | HasModel, X: Any, row: int, background: Any
+) -> RowExplanation:
     if isinstance(source, RowExplanation | Explanation):
         if X is not None or background is not None:
             raise ValueError("X and background must be left out with an explanation, which has its rows")
@@ -140,6 +143,14 @@ def _waterfall(ax: Any, starts: NDArray[np.float64], ends: NDArray[np.float64]) 
     ax.set_xlim(low - 0.04 * span, high + (0.04 + 1.3 * room) * span)
 
 
+def _model_importances(model: FittedModel) -> NDArray[np.float64]:
+    """Return the importances on the training rows."""
+    shares = with_importances(model).provenance.importances
+    if shares is None:
+        raise ValueError("X must be given with a model that has no training rows, got X=None")
+    return shares
+
+
 def _value(value: float) -> str:
     return said(float(f"{value:.3g}"))
 
@@ -151,7 +162,7 @@ def _signed(value: float) -> str:
 
 @styled
 def plot_importances(
-    source: Any,
+    source: FittedModel | HasModel | Mapping[str, float] | Sequence[float] | NDArray[Any],
     X: Any = None,
     y: Any = None,
     *,
@@ -177,20 +188,15 @@ def plot_importances(
     -------
     matplotlib Axes
     """
-    check_count("max_features", max_features)
+    check_integer("max_features", max_features, 1)
     if isinstance(source, Mapping):
-        names, source = list(source), np.array(list(source.values()))
-    elif not isinstance(source, np.ndarray | Sequence):
-        names = getattr(source, "feature_names_in_", None) if names is None else names
-        if X is not None:
-            source = importances(source, X, y)
-        elif hasattr(source, "feature_importances_"):
-            source = source.feature_importances_
-        else:
-            raise ValueError(
-                f"X must be given with an estimator that has no feature_importances_, however: {type(source).__name__}"
-            )
-    values = np.asarray(source, dtype=np.float64)
+        names, values = list(source), np.array(list(source.values()), dtype=np.float64)
+    elif isinstance(source, np.ndarray | Sequence):
+        values = np.asarray(source, dtype=np.float64)
+    else:
+        model = fitted_model(source)
+        names = model.column_names if names is None else names
+        values = _model_importances(model) if X is None else importances(model, X, y)
     if values.ndim != 1 or not len(values) or (names is not None and len(names) != len(values)):
         raise ValueError(
             "importances must be one number a feature, with as many names, however: "

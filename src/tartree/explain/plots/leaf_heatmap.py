@@ -20,11 +20,12 @@ from tartree.explain.plots.style import (
     text_width,
 )
 from tartree.explain.text.number_text import format_number as said
+from tartree.explain.tree_view.assembly import ViewSource
 
 
 @styled
 def plot_leaves(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     y: Any = None,
     *,

@@ -8,12 +8,14 @@ import numpy as np
 from matplotlib.ticker import MaxNLocator
 
 from tartree.explain.plots.style import BRANCHES, QUIET, axes_for, styled
+from tartree.model import FittedModel, HasModel, fitted_model
+from tartree.training import History
 
 TRAINING, VALIDATION = BRANCHES[3], BRANCHES[4]
 
 
 @styled
-def plot_history(source: Any, *, ax: Any = None) -> Any:
+def plot_history(source: FittedModel | HasModel | History, *, ax: Any = None) -> Any:
     """Draw the loss of each epoch: thin lines for the members, a thick one for their mean, dashed for validation.
 
     Parameters
@@ -26,10 +28,10 @@ def plot_history(source: Any, *, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    history = getattr(source, "history_", source)
-    if not hasattr(history, "epochs"):
+    history = source if isinstance(source, History) else fitted_model(source).provenance.history
+    if history is None:
         raise ValueError(
-            f"a fitted estimator with a history is required, however: {type(source).__name__}; a loaded model has none"
+            f"source must be a model with a history, got {type(source).__name__} without one; a loaded model has none"
         )
     if not len(history):
         raise ValueError("a history must have at least one epoch to draw, however: it has none")
@@ -60,7 +62,7 @@ def plot_history(source: Any, *, ax: Any = None) -> Any:
     return ax
 
 
-def _held_out(history: Any) -> Any:
+def _held_out(history: History) -> Any:
     """Validation losses, (epochs, members), None where there were none."""
     losses = history["validation_loss"]
     return losses if losses.ndim == 2 and np.isfinite(losses).any() else None

@@ -25,6 +25,7 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
+from tartree.explain.tree_view.assembly import ViewSource
 
 FloatArray = NDArray[np.float64]
 TALLEST, LARGEST_CELL = 3.6, 0.42  # inches
@@ -49,7 +50,7 @@ def transition_matrix(scene: Scene, layer: int) -> FloatArray:
 
 @styled
 def plot_transition_matrices(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     *,
     row: Any = None,
@@ -142,7 +143,7 @@ def _heat_map(ax: Any, matrix: FloatArray, cell: float) -> None:
 
 
 @styled
-def plot_assignment(source: Any, X: Any = None, *, row: Any = None, member: int = 0, ax: Any = None) -> Any:
+def plot_assignment(source: ViewSource, X: Any = None, *, row: Any = None, member: int = 0, ax: Any = None) -> Any:
     """Draw the assignment vectors p_0, ..., p_D: how the arrival spreads over the nodes from layer to layer.
 
     Parameters

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tartree.checks import check_integer
+from tartree.explain.arguments import check_index
 from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars, output_colours
 from tartree.explain.plots.painters import name_of
-from tartree.explain.plots.scene import check_member, row_view, tree_view
+from tartree.explain.plots.scene import row_view, tree_view
 from tartree.explain.plots.style import (
     INK,
     MOST_NAME,
@@ -18,13 +20,13 @@ from tartree.explain.plots.style import (
     plain,
     styled,
 )
-from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.assembly import ViewSource
 from tartree.explain.tree_view.views import TreeView
 
 
 @styled
 def plot_condition(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     *,
     node: int = 0,
@@ -58,11 +60,10 @@ def plot_condition(
     -------
     matplotlib Axes
     """
-    check_count("max_terms", max_terms)
+    check_integer("max_terms", max_terms, 1)
     tree = tree_view(source, X)
-    check_member(tree, member)
-    if not 0 <= node < len(tree.nodes):
-        raise ValueError(f"node must be from 0 to {len(tree.nodes) - 1}, however: {node=}")
+    check_index("member", member, len(tree.members))
+    check_index("node", node, len(tree.nodes))
     if len(tree.nodes[node].children) == 1:
         raise ValueError(f"node must decide or be a leaf, however: node {node} passes all on to its one child")
     one = row_view(source, X, row)

@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 from numpy.typing import NDArray
 
+from tartree.explain.arguments import check_index
 from tartree.explain.plots.bars import output_colours
-from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.assembly import ViewSource, as_view, view
 from tartree.explain.tree_view.views import NodeData, TreeView
 
 FloatArray = NDArray[np.float64]
@@ -60,13 +61,11 @@ class Scene:
         return str(to_hex(mpl.colormaps[FALLING](0.92 - 0.87 * min(max(part, 0.0), 1.0))))
 
 
-def tree_view(source: Any, X: Any = None, y: Any = None) -> TreeView:
+def tree_view(source: ViewSource, X: Any = None, y: Any = None) -> TreeView:
     """The view given, or that of an estimator on X and y."""
+    tree = as_view(source, X, y)
     if isinstance(source, TreeView):
-        if X is not None or y is not None:
-            raise ValueError("X and y must be left out with a view, which has its rows; give an estimator, or no rows")
-        return source
-    tree = view(source, X, y)
+        return tree
     kinds = {own.kind for m in tree.members for own in (*m.conditions, *m.leaf_models) if own is not None}
     if "gradient" in kinds:
         # Bars of linear functions are made from weights, those of others from the terms that the view lists: all of
@@ -75,7 +74,7 @@ def tree_view(source: Any, X: Any = None, y: Any = None) -> TreeView:
     return tree
 
 
-def view_with_rows(source: Any, X: Any, y: Any) -> TreeView:
+def view_with_rows(source: ViewSource, X: Any, y: Any) -> TreeView:
     """The same, if it knows rows."""
     tree = tree_view(source, X, y)
     if tree.n_rows == 0:
@@ -85,13 +84,7 @@ def view_with_rows(source: Any, X: Any, y: Any) -> TreeView:
     return tree
 
 
-def check_member(tree: TreeView, member: int) -> int:
-    if not 0 <= member < len(tree.members):
-        raise ValueError(f"member must be from 0 to {len(tree.members) - 1}, however: {member=}")
-    return member
-
-
-def row_view(source: Any, X: Any, row: Any) -> TreeView | None:
+def row_view(source: ViewSource, X: Any, row: Any) -> TreeView | None:
     """The view of one row: that given, or row number `row` of X."""
     if row is None:
         return None
@@ -117,9 +110,9 @@ def one_row(X: Any, row: int) -> Any:
 
 def make_scene(tree: TreeView, member: int, output: int, row: TreeView | None) -> Scene:
     """Gather what a picture needs."""
-    check_member(tree, member)
-    if tree.task == "regression" and not 0 <= output < len(tree.outputs):
-        raise ValueError(f"output must be from 0 to {len(tree.outputs) - 1}, however: {output=}")
+    check_index("member", member, len(tree.members))
+    if tree.task == "regression":
+        check_index("output", output, len(tree.outputs))
     if row is not None and (row.structure != tree.structure or len(row.members) != len(tree.members)):
         raise ValueError("row must be a view of the same model, however: the structures differ")
     shown = (tree if row is None else row).members[member]

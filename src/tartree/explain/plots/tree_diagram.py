@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from tartree.checks import check_integer
 from tartree.explain.plots.canvas import Box, Canvas, key_width
 from tartree.explain.plots.painters import Cards, Flows, Labels, Painter
 from tartree.explain.plots.scene import Scene, make_scene, row_view, view_with_rows
 from tartree.explain.plots.style import OTHER, QUIET, branch_colours, fit, percent, plain, styled, text_width
 from tartree.explain.text.number_text import format_number as said
-from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.assembly import ViewSource
 from tartree.explain.tree_view.layout import Layout, Outline, outline, place
 from tartree.structure import Structure
 
@@ -22,7 +23,7 @@ MARGIN = 22.0
 
 @styled
 def plot_tree(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     y: Any = None,
     *,
@@ -66,7 +67,7 @@ def plot_tree(
     -------
     matplotlib Axes
     """
-    check_count("max_terms", max_terms)
+    check_integer("max_terms", max_terms, 1)
     tree = view_with_rows(source, X, y)
     scene = make_scene(tree, member, output, row_view(source, X, row))
     drawn = outline(Structure.from_dict(tree.structure))

@@ -32,7 +32,7 @@ class Lesson:
 def predict_mean(tree: Tree, x: Tensor, selection: str) -> Tensor:
     """The prediction as the estimators make it, (rows, outputs), with gradients; "single" has none by its choice."""
     arrival, numbers = tree(x)
-    values = tree.output.mean(numbers)[..., : ev.n_outputs(tree)]
+    values = tree.output.mean(numbers)[..., : tree.output.n_targets]
     if selection == "single":
         arrival = nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(values)
     return torch.einsum("mru,mruo->ro", arrival, values.expand(-1, len(x), -1, -1)) / len(arrival)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from tartree.explain import tree_evaluation as ev
 from tartree.nn import Tree
+from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 
 #: Rows that the order is judged by, at most, and numbers held at once.
@@ -24,7 +25,7 @@ def removal_order(tree: Tree, x: Tensor) -> list[int]:
     rows = x[torch.linspace(0, len(x) - 1, min(len(x), ORDER_ROWS)).long()]
     here = ev.evaluate(tree, rows)
     structure = tree.structure
-    shares = [ev.edge_shares(here.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)]
+    shares = [edge_shares(here.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)]
     gone: list[int] = []
     while len(gone) < structure.n_leaves - 1:
         left = [leaf for leaf in range(structure.n_leaves) if leaf not in set(gone)]

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tartree.explain import tree_evaluation as ev
+from tartree.checks import check_integer
 from tartree.explain.simplification.distillation import Lesson, largest_change, predict_rows, refit
 from tartree.explain.simplification.removal_order import removal_order
 from tartree.explain.simplification.subtree import (
@@ -23,6 +23,7 @@ from tartree.explain.simplification.subtree import (
 from tartree.explain.tree_view.function_views import linear_parameters
 from tartree.explain.verification.boxes import data_box
 from tartree.explain.verification.certificates import Certificate, bound_change
+from tartree.model import FittedModel, Model, fitted_model, like
 from tartree.nn import Classes, MLPDecision, MLPLeaf, Tree
 
 #: Rows that a refit looks at, at most; changes are measured on all that are given.
@@ -37,14 +38,14 @@ SHARPER = (16.0, 8.0, 4.0, 2.0)
 
 
 def simplify(
-    estimator: Any,
+    estimator: Model,
     X: Any,
     *,
     tolerance: float | None = None,
     max_leaves: int | None = None,
     max_terms: int | None = None,
     max_boxes: int = 512,
-) -> Any:
+) -> Model:
     """A smaller model of the same class that predicts nearly the same, with the proof in ``certificate_``.
 
     Leaves go in the order in which they are missed least, and what is left is refitted to the predictions of the given
@@ -78,10 +79,10 @@ def simplify(
     (16, 3, True)
     """
     _check_limits(tolerance, max_leaves, max_terms)
-    ev.check_count("max_boxes", max_boxes)
+    check_integer("max_boxes", max_boxes, 1)
     if tolerance is None and max_leaves is None and max_terms is None:
         tolerance = 0.01
-    work = _Work(estimator, X)
+    work = _Work(fitted_model(estimator), X)
     n_leaves = work.tree.structure.n_leaves
     most = n_leaves if max_leaves is None else min(int(max_leaves), n_leaves)
     if max_terms is not None and not work.linear:
@@ -93,10 +94,10 @@ def simplify(
         origin, small = work.smallest(most, float(tolerance), terms)
         small = work.fewer_terms(small, float(tolerance), terms)
         work.sharpen(small, float(tolerance))
-    return work.finished(origin, small, tolerance, max_boxes)
+    return like(estimator, work.finished(origin, small, tolerance, max_boxes))
 
 
-def simplification_path(estimator: Any, X: Any, sizes: Iterable[int], *, max_boxes: int = 128) -> list[Any]:
+def simplification_path(estimator: Model, X: Any, sizes: Iterable[int], *, max_boxes: int = 128) -> list[Model]:
     """The model with each of several numbers of leaves, with its ``certificate_``; its own size is the most.
 
     Examples
@@ -108,7 +109,7 @@ def simplification_path(estimator: Any, X: Any, sizes: Iterable[int], *, max_box
     >>> [model.get_n_leaves() for model in path]
     [1, 2, 4]
     """
-    work = _Work(estimator, X)
+    work = _Work(fitted_model(estimator), X)
     models = []
     for size in sizes:
         _check_limits(None, size, None)
@@ -118,7 +119,7 @@ def simplification_path(estimator: Any, X: Any, sizes: Iterable[int], *, max_box
             small = shrink_tree(work.tree, origin)
         else:
             origin, small, _ = work.fitted(n, 0.0, None, steps=80)
-        models.append(work.finished(origin, small, None, max_boxes))
+        models.append(like(estimator, work.finished(origin, small, None, max_boxes)))
     return models
 
 
@@ -128,18 +129,18 @@ def _check_limits(tolerance: Any, max_leaves: Any, max_terms: Any) -> None:
         raise ValueError(f"tolerance must be a number of at least 0, however: {tolerance=}")
     for name, value in (("max_leaves", max_leaves), ("max_terms", max_terms)):
         if value is not None:
-            ev.check_count(name, value)
+            check_integer(name, value, 1)
 
 
 class _Work:
     """One model on its way to smaller ones."""
 
-    def __init__(self, estimator: Any, X: Any) -> None:
-        self.estimator = estimator
-        self.tree = ev.double_tree(estimator)
+    def __init__(self, model: FittedModel, X: Any) -> None:
+        self.model = model
+        self.tree = model.double_tree()
         check_shrinkable(self.tree)
-        self.selection: str = estimator.selection
-        self.x = ev.encode(estimator, X)
+        self.selection: str = model.selection
+        self.x = model.encode(X)
         if not len(self.x):
             raise ValueError("X must have rows to simplify a model on, however: it has none")
         self.target = predict_rows(self.tree, self.x, self.selection)
@@ -272,15 +273,15 @@ class _Work:
                     break
                 weight[:, rows], bias[:, rows] = before
 
-    def finished(self, origin: Origin, small: Tree, tolerance: float | None, max_boxes: int) -> Any:
-        """An estimator around the tree, with its certificate."""
-        made = estimator_with(self.estimator, small)
-        final = ev.double_tree(made)
+    def finished(self, origin: Origin, small: Tree, tolerance: float | None, max_boxes: int) -> FittedModel:
+        """Return the model around the tree, with its certificate."""
+        smaller = self.model.with_tree(small)
+        final = smaller.double_tree()
         box = data_box(self.x)
         random = torch.rand(2000, self.x.shape[1], generator=self.generator, dtype=torch.float64)
         inside = box.low + random * (box.high - box.low)
         sampled = largest_change(final, inside, predict_rows(self.tree, inside, self.selection), self.selection)
-        made.certificate_ = Certificate(
+        certificate = Certificate(
             measured=self.change(final),
             bound=bound_change(self.tree, final, origin, box, self.selection, max_boxes=max_boxes),
             sampled=sampled,
@@ -294,12 +295,7 @@ class _Work:
             high=tuple(box.high[0].tolist()),
             unit="" if isinstance(self.tree.output, Classes) else " standard deviations of the target",
         )
-        return made
-
-
-def estimator_with(estimator: Any, tree: Tree) -> Any:
-    """A copy of a fitted estimator with another tree, in single precision on its device."""
-    return estimator.with_model(estimator.model_.with_tree(tree))
+        return smaller.record(certificate=certificate)
 
 
 def count_terms(tree: Tree) -> int | None:

@@ -14,6 +14,7 @@ from tartree.explain.text.number_text import format_number, percent
 from tartree.explain.text.terms import label_of
 from tartree.explain.tree_view.assembly import view
 from tartree.explain.tree_view.views import TreeView
+from tartree.model import FittedModel, HasModel, fitted_model
 
 FloatArray = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ class LeafDescription:
 
 
 def describe_leaves(
-    estimator: Any, X: Any, y: Any = None, *, typical: int = 3, max_special: int = 4
+    estimator: FittedModel | HasModel, X: Any, y: Any = None, *, typical: int = 3, max_special: int = 4
 ) -> list[LeafDescription]:
     """Describe each leaf of each member by the rows that arrive at it, the largest first.
 
@@ -56,15 +57,16 @@ def describe_leaves(
     >>> [leaf.leaf for leaf in explain.describe_leaves(model, X, y)] in ([0, 1], [1, 0])
     True
     """
-    tree = view(estimator, X, y, typical=typical, max_terms=3)
+    model = fitted_model(estimator)
+    tree = view(model, X, y, typical=typical, max_terms=3)
     if not tree.n_rows:
         raise ValueError("X must have rows, however: it has none")
-    encoded = ev.encode(estimator, X)
-    double = ev.double_tree(estimator)
+    encoded = model.encode(X)
+    double = model.double_tree()
     arrival = torch.cat([part.arrivals[-1] for part in ev.in_chunks(double, encoded)], dim=1)  # (members, rows, leaves)
     sums = torch.einsum("mru,rf->muf", arrival, encoded)
     means = (sums / arrival.sum(1).clamp_min(1e-300).unsqueeze(-1)).numpy()  # (members, leaves, features)
-    values = estimator.encoder_.inverse_transform(encoded.numpy())
+    values = model.encoder.inverse_transform(encoded.numpy())
     found = []
     for m, member in enumerate(tree.members):
         assert member.nodes is not None
@@ -80,7 +82,7 @@ def describe_leaves(
                     _prediction(tree, data.predicted),
                     data.predicted,
                     _region(tree, m, node.number),
-                    _special(estimator, tree, means[m, node.leaf], max_special),
+                    _special(model, tree, means[m, node.leaf], max_special),
                     data.typical_rows,
                     tuple({name: own[row] for name, own in values.items()} for row in data.typical_rows),
                 )
@@ -112,7 +114,7 @@ def _region(tree: TreeView, member: int, leaf: int) -> tuple[str, ...]:
     return tuple(texts[::-1])
 
 
-def _special(estimator: Any, tree: TreeView, mean: FloatArray, most: int) -> tuple[str, ...]:
+def _special(model: FittedModel, tree: TreeView, mean: FloatArray, most: int) -> tuple[str, ...]:
     """Features whose mean over who arrives differs most from that over all rows."""
     overall = np.array([feature.mean for feature in tree.features])
     spread = np.array([feature.spread for feature in tree.features])
@@ -121,7 +123,7 @@ def _special(estimator: Any, tree: TreeView, mean: FloatArray, most: int) -> tup
     for k in np.argsort(-np.abs(apart), kind="stable")[:most]:
         if abs(apart[k]) < NOTABLE:
             break
-        feature = estimator.encoder_.features_[k]
+        feature = model.encoder.features_[k]
         if feature.kind == "value":
             here, all_rows = (feature.original(float(value)) for value in (mean[k], overall[k]))
             said = [value if isinstance(value, str) else format_number(float(value)) for value in (here, all_rows)]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tartree.checks import check_integer
 from tartree.explain import tree_evaluation as ev
+from tartree.explain.arguments import row_weights, true_outputs
 from tartree.explain.text.number_text import format_number
 from tartree.explain.text.terms import label_of
 from tartree.explain.tree_view.function_views import activation_name, decision_view, leaf_view, logit_scales
@@ -24,16 +26,20 @@ from tartree.explain.tree_view.views import (
     OutputView,
     TreeView,
 )
+from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.nn import Classes, Gaussian, Tree
+from tartree.nn.paths import edge_shares, hard_paths
 from tartree.structure import Structure
 from tartree.table import Boolean, Category, Constant, Numeric, Scaling
 from tartree.table.columns import written
 
 FloatArray = NDArray[np.float64]
+#: What texts and pictures are made from.
+ViewSource: TypeAlias = TreeView | FittedModel | HasModel
 
 
 def view(
-    estimator: Any,
+    estimator: FittedModel | HasModel,
     X: Any = None,
     y: Any = None,
     sample_weight: Any = None,
@@ -66,39 +72,55 @@ def view(
     >>> tree.widths, tree.columns[0].name, round(float(tree.members[0].nodes[0].arrival), 3)
     ((1, 2), 'sepal length (cm)', 1.0)
     """
-    return make_view(estimator, X, y, sample_weight, max_terms=max_terms, typical=typical)
+    return make_view(fitted_model(estimator), X, y, sample_weight, max_terms=max_terms, typical=typical)
+
+
+def as_view(source: ViewSource, X: Any = None, y: Any = None, *, max_terms: int = 12) -> TreeView:
+    """Return a view as it is, or the view of a model on X and y."""
+    if not isinstance(source, TreeView):
+        return view(source, X, y, max_terms=max_terms)
+    if X is not None or y is not None:
+        raise ValueError("X and y must be left out with a TreeView, which has its rows; give a model, or no rows")
+    return source
 
 
 def make_view(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, max_terms: int, typical: int, around: Tensor | None = None
+    model: FittedModel,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    max_terms: int,
+    typical: int,
+    around: Tensor | None = None,
 ) -> TreeView:
     """See `tartree.explain.view`.
 
     Gradients are means over the given rows; without, over encoded ones `around` which the model is described.
     """
-    tree = ev.double_tree(estimator)
-    ev.check_count("max_terms", max_terms)
-    ev.check_count("typical", typical, least=0)
+    tree = model.double_tree()
+    check_integer("max_terms", max_terms, 1)
+    check_integer("typical", typical, 0)
     if X is None and (y is not None or sample_weight is not None):
         raise ValueError("X must be given with y or sample_weight, however: X=None")
-    x = None if X is None else ev.encode(estimator, X)
-    truth = None if x is None or y is None else true_outputs(estimator, y, len(x))
+    x = None if X is None else model.encode(X)
+    truth = None if x is None or y is None else true_outputs(model, y, len(x))
     weight = row_weights(sample_weight, 0 if x is None else len(x))
-    features = feature_views(estimator, x, weight)
+    features = feature_views(model, x, weight)
     spread = np.array([feature.spread for feature in features])
-    outputs = output_names(estimator)
+    outputs = model.output_names
     nodes, edges = node_views(tree.structure)
     seen = around if x is None or not len(x) else x
     data: list[Any] = [(None, None)] * ev.n_members(tree)
     if x is not None and len(x):
-        data = node_data(estimator, tree, x, truth, weight, typical)
+        data = node_data(model, tree, x, truth, weight, typical)
     members = tuple(
         MemberView(
             decision_view(tree, m),
             leaf_view(tree, m),
             logit_scales(tree, m),
-            conditions_of(tree, m, estimator.encoder_.features_, spread, seen, nodes, max_terms),
-            leaf_models_of(estimator, tree, m, spread, seen, outputs, max_terms),
+            conditions_of(tree, m, model.encoder.features_, spread, seen, nodes, max_terms),
+            leaf_models_of(model, tree, m, spread, seen, outputs, max_terms),
             *data[m],
         )
         for m in range(ev.n_members(tree))
@@ -106,18 +128,18 @@ def make_view(
     kinds = {function.kind for member in members for function in (member.decision, member.leaf)}
     name = activation_name(tree)
     return TreeView(
-        task=task_of(estimator),
-        target=str(getattr(estimator, "target_name_", None) or "target"),
+        task=model.task,
+        target=model.target_name or "target",
         outputs=outputs,
-        labels=tuple(estimator.classes_.tolist()) if ev.is_classifier(estimator) else (),
-        output=output_view(estimator),
-        columns=column_views(estimator),
+        labels=tuple(model.classes.tolist()) if model.is_classifier else (),
+        output=output_view(model),
+        columns=column_views(model),
         features=features,
         structure=tree.structure.to_dict(),
         widths=tree.structure.widths,
         nodes=nodes,
         edges=edges,
-        selection=estimator.selection,
+        selection=model.selection,
         activation=name,
         temperature=tree.branching.temperature if tree.branching.log_scale is None else None,
         members=members,
@@ -126,20 +148,8 @@ def make_view(
     )
 
 
-def task_of(estimator: Any) -> Literal["classification", "regression"]:
-    return "classification" if ev.is_classifier(estimator) else "regression"
-
-
-def output_names(estimator: Any) -> tuple[str, ...]:
-    """Class labels, or names of the target columns."""
-    if ev.is_classifier(estimator):
-        return tuple(str(label) for label in estimator.classes_.tolist())
-    name, n = str(getattr(estimator, "target_name_", None) or "target"), ev.n_outputs(estimator.tree_)
-    return (name,) if n == 1 else tuple(f"{name} {k}" for k in range(n))
-
-
-def output_view(estimator: Any) -> OutputView:
-    output = estimator.tree_.output
+def output_view(model: FittedModel) -> OutputView:
+    output = model.tree.output
     kind: Literal["classes", "values", "gaussian"] = "values"
     if isinstance(output, Classes | Gaussian):
         kind = "classes" if isinstance(output, Classes) else "gaussian"
@@ -148,12 +158,12 @@ def output_view(estimator: Any) -> OutputView:
         limits = None if output.limits is None else tuple(output.limits)
         narrow = torch.tensor([0.0] * output.n_targets + [-1e4] * output.n_targets, dtype=torch.float64)
         floor = float(output.parameters(narrow)[1][0])
-    return OutputView(kind, output.n_targets, output.n_numbers, *ev.target_scaling(estimator), floor, limits)
+    return OutputView(kind, output.n_targets, output.n_numbers, *model.target_scaling, floor, limits)
 
 
-def column_views(estimator: Any) -> tuple[ColumnView, ...]:
-    encoder = estimator.encoder_
-    names = ev.column_names(estimator)
+def column_views(model: FittedModel) -> tuple[ColumnView, ...]:
+    encoder = model.encoder
+    names = model.column_names
     made: list[list[int]] = [[] for _ in encoder.columns_]
     for k, feature in enumerate(encoder.features_):
         made[feature.column].append(k)
@@ -198,10 +208,10 @@ def _column_view(name: str, column: Any, own: tuple[int, ...]) -> ColumnView:
     )
 
 
-def feature_views(estimator: Any, x: Tensor | None, weight: FloatArray | None) -> tuple[FeatureView, ...]:
-    encoder = estimator.encoder_
+def feature_views(model: FittedModel, x: Tensor | None, weight: FloatArray | None) -> tuple[FeatureView, ...]:
+    encoder = model.encoder
     names = encoder.get_feature_names_out()
-    usual = usual_spread(estimator)
+    usual = usual_spread(model)
     moments = None
     if x is not None and len(x):
         rows = x.numpy()
@@ -223,18 +233,18 @@ def feature_views(estimator: Any, x: Tensor | None, weight: FloatArray | None) -
     return tuple(views)
 
 
-def usual_spread(estimator: Any) -> FloatArray:
+def usual_spread(model: FittedModel) -> FloatArray:
     """Standard deviation of each encoded feature in training, (features,), whatever rows are looked at.
 
     Where no rows of training were kept, 1 for standardised numbers, a quarter of the range of others, 0.5 for levels.
     """
-    encoder = estimator.encoder_
+    encoder = model.encoder
     unit = np.full(len(encoder.features_), 0.5)
     for k, feature in enumerate(encoder.features_):
         if feature.kind == "value":
-            column = encoder.columns_[feature.column]
+            column: Any = encoder.columns_[feature.column]
             unit[k] = 1.0 if feature.scaling != Scaling() else (column.high - column.low) / 4
-    kept = ev.training_rows(estimator)
+    kept = model.training_rows
     if kept is None or not len(kept[0]):
         return unit
     _, spread = _mean_and_spread(kept[0].numpy(), kept[1])
@@ -283,39 +293,11 @@ def node_views(structure: Structure) -> tuple[tuple[NodeView, ...], tuple[EdgeVi
     return tuple(nodes), tuple(edges)
 
 
-def true_outputs(estimator: Any, y: Any, n_rows: int) -> FloatArray:
-    """Indicators of the true classes, or the true values in units of the target: (rows, outputs)."""
-    given = np.asarray(y)
-    if len(given) != n_rows:
-        raise ValueError(f"X and y must have one row each for every example, however: {n_rows} and {len(given)}")
-    if not ev.is_classifier(estimator):
-        values = np.asarray(given, dtype=np.float64).reshape(n_rows, -1)
-        if values.shape[1] != ev.n_outputs(estimator.tree_):
-            raise ValueError(f"y must have {ev.n_outputs(estimator.tree_)} column(s), however: {values.shape[1]}")
-        return values
-    labels = given.ravel().tolist()
-    code = {label: k for k, label in enumerate(estimator.classes_.tolist())}
-    unknown = next((label for label in labels if label not in code), None)
-    if unknown is not None:
-        raise ValueError(f"y must hold the classes of fit, {list(code)[:10]}, however: {unknown!r}")
-    indicators: FloatArray = np.eye(len(code))[[code[label] for label in labels]]
-    return indicators
-
-
-def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n_rows,) or not (weight >= 0).all() or not weight.sum() > 0:
-        raise ValueError(f"sample_weight must be {n_rows} numbers of at least 0, not all 0, however: {weight.shape}")
-    return weight
-
-
 def node_data(
-    estimator: Any, tree: Tree, x: Tensor, truth: FloatArray | None, weight: FloatArray | None, typical: int
+    model: FittedModel, tree: Tree, x: Tensor, truth: FloatArray | None, weight: FloatArray | None, typical: int
 ) -> list[tuple[tuple[NodeData, ...], FloatArray]]:
     """For each member: what the rows say about every node, and the mean flow of every edge."""
-    structure, members, outputs = tree.structure, ev.n_members(tree), ev.n_outputs(tree)
+    structure, members, outputs = tree.structure, ev.n_members(tree), tree.output.n_targets
     nodes = sum(structure.widths)
     share = np.full(len(x), 1 / len(x)) if weight is None else weight / weight.sum()
     true = np.zeros((len(x), 0)) if truth is None else truth
@@ -340,12 +322,12 @@ def node_data(
         said += torch.einsum("mrn,mrno->mno", weighted, below)
         seen += torch.einsum("mrn,rk->mnk", arrival, moments[rows])
         flows.append(_flows(structure, part, own))
-        paths = ev.hard_paths(structure, part.arrivals, part.branching) + first  # (members, rows, layers)
+        paths = hard_paths(structure, part.arrivals, part.branching) + first  # (members, rows, layers)
         for m in range(members):
             count[m] += np.bincount(paths[m].ravel(), minlength=nodes)
         arrived.append(part.arrivals[-1].numpy())
     leaf_arrival = np.concatenate(arrived, axis=1)  # (members, rows, leaves)
-    center, scale = ev.target_scaling(estimator)
+    center, scale = model.target_scaling
     safe = mass.clamp_min(1e-300)[..., None]
     mean_said = center + scale * (said / safe).numpy()
     mean_seen = (seen / safe).numpy()
@@ -355,7 +337,7 @@ def node_data(
         own_nodes = tuple(
             _node_data(
                 float(mass[m, n]), int(count[m, n]), mean_said[m, n],
-                None if truth is None else mean_seen[m, n], middle, ev.is_classifier(estimator),
+                None if truth is None else mean_seen[m, n], middle, model.is_classifier,
                 () if n < first[-1] else _typical(leaf_arrival[m], n - int(first[-1]), typical),
             )
             for n in range(nodes)
@@ -387,7 +369,7 @@ def _flows(structure: Structure, part: ev.Evaluation, share: Tensor) -> Tensor:
     flows = [part.arrivals[0].new_zeros(len(part.arrivals[0]), 0)]
     for d in range(structure.depth):
         parents, _, branches = (torch.from_numpy(a) for a in structure.edges(d))
-        flow = part.arrivals[d].index_select(-1, parents) * ev.edge_shares(part.branching, branches)
+        flow = part.arrivals[d].index_select(-1, parents) * edge_shares(part.branching, branches)
         flows.append((flow * share[:, None]).sum(1))
     return torch.cat(flows, dim=-1)
 

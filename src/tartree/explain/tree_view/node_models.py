@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain import tree_evaluation as ev
 from tartree.explain.attribution.gradients import mean_gradients
 from tartree.explain.text.number_text import format_number
 from tartree.explain.text.terms import TEXT_TERMS, LinearView, constant_view, linear_view, threshold_text
 from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.explain.tree_view.views import ConditionView, LeafModelView, NodeView
+from tartree.model import FittedModel
 from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
 from tartree.table import Feature
 
@@ -100,7 +99,7 @@ def negated(function: LinearView, max_terms: int = TEXT_TERMS) -> str:
 
 
 def leaf_models_of(
-    estimator: Any,
+    model: FittedModel,
     tree: Tree,
     member: int,
     spread: FloatArray,
@@ -109,14 +108,14 @@ def leaf_models_of(
     max_terms: int,
 ) -> tuple[LeafModelView, ...]:
     """The model of each leaf of a member."""
-    features = estimator.encoder_.features_
-    center, scale = ev.target_scaling(estimator)
+    features = model.encoder.features_
+    center, scale = model.target_scaling
     mix = _contrasts(tree, len(outputs))  # (functions, numbers): logits less their mean, log odds, or means
-    names = _function_names(estimator, outputs)
+    names = _function_names(model, outputs)
     shares: FloatArray | None = None
     shape = (tree.structure.n_leaves, tree.output.n_numbers)
     found = linear_parameters(tree.leaf)
-    units = [(0.0, 1.0)] * len(mix) if ev.is_classifier(estimator) else list(zip(center, scale, strict=True))
+    units = [(0.0, 1.0)] * len(mix) if model.is_classifier else list(zip(center, scale, strict=True))
     views: list[list[LinearView]]
     if isinstance(tree.leaf, ConstantLeaf):
         numbers = tree.leaf.values[member].detach().numpy()  # (leaves, numbers)
@@ -184,8 +183,8 @@ def _contrasts(tree: Tree, n_outputs: int) -> FloatArray:
     return contrasts
 
 
-def _function_names(estimator: Any, outputs: Sequence[str]) -> tuple[str, ...]:
-    if not ev.is_classifier(estimator):
+def _function_names(model: FittedModel, outputs: Sequence[str]) -> tuple[str, ...]:
+    if not model.is_classifier:
         return tuple(outputs)
     if len(outputs) == 2:
         return (f"log odds of {outputs[1]}",)

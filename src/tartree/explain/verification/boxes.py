@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from tartree.explain import tree_evaluation as ev
 from tartree.nn import Classes, ConstantLeaf, Gaussian, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn.paths import edge_shares
 from tartree.nn.products import GroupedMLP
 from tartree.ops import ActivationFunction
 from tartree.structure import Structure
@@ -188,7 +189,7 @@ def softmax_interval(boxes: Boxes, weight: Tensor, bias: Tensor) -> Interval:
 
 def leaf_interval(tree: Tree, boxes: Boxes) -> Interval:
     """What each leaf predicts over boxes, (members, boxes, leaves, outputs)."""
-    outputs = ev.n_outputs(tree)
+    outputs = tree.output.n_targets
     if isinstance(tree.leaf, ConstantLeaf):
         values = tree.output.mean(tree.leaf.values.unsqueeze(1))[..., :outputs].expand(-1, len(boxes), -1, -1)
         return Interval(values, values)
@@ -237,7 +238,7 @@ def arrival_interval(structure: Structure, branching: Interval) -> Interval:
         parents, children, branches = (torch.from_numpy(part) for part in structure.edges(d))
         parts = []
         for level, share in ((low, branching.low), (high, branching.high)):
-            flow = level.index_select(-1, parents) * ev.edge_shares(share, branches)
+            flow = level.index_select(-1, parents) * edge_shares(share, branches)
             below = flow.new_zeros((*flow.shape[:-1], structure.widths[d + 1]))
             parts.append(below.index_add_(-1, children, flow))
         low, high = parts[0], parts[1].clamp_max(1.0)

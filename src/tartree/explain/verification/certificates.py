@@ -362,7 +362,7 @@ def _leaf_difference(before: Tree, after: Tree, u: int, h: int, boxes: Boxes) ->
         return None
     assert isinstance(after.leaf, MLPLeaf)
     first, second = before.leaf.mlp, after.leaf.mlp
-    per, outputs = before.output.n_numbers, ev.n_outputs(before)
+    per, outputs = before.output.n_numbers, before.output.n_targets
     rows = [slice(place * per, place * per + outputs) for place in (u, h)]
     if len(first.weights) == 1:
         weight = first.weights[0][:, rows[0]] - second.weights[0][:, rows[1]]
