@@ -33,6 +33,7 @@ def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
 def true_outputs(model: FittedModel, y: Any, n_rows: int) -> NDArray[np.float64]:
     """Return indicators of the true classes, or true values in units of the target, (rows, outputs)."""
     truth = np.asarray(y)
+    truth = np.asarray(y)
     check_equal_rows(n_rows, len(truth))
     return model.codec.truth(truth, n_rows)
 

@@ -73,5 +73,5 @@ def test_bounds_of_values_hold(kind, task):
 
 def test_spherical_has_no_hard_form():
     model, X = fit("spherical")
-    with pytest.raises(ValueError, match="surer the larger"):
+    with pytest.raises(ValueError, match="monotone in its logits"):
         model.harden(X)

@@ -171,7 +171,7 @@ def test_terms_are_limited():
         used = (module.mlp.weights[0] != 0).unflatten(1, (-1, per)).any(2)  # (members, nodes, features)
         assert int(used.sum(-1).max()) <= 2
     assert small.certificate_.terms_after <= 2 * (2 * 2 + 3 * 3 * 2)
-    with pytest.raises(ValueError, match="max_terms needs linear"):
+    with pytest.raises(ValueError, match="max_terms requires linear"):
         fit("shared, perceptrons")[0].simplify(X, max_terms=2)
 
 

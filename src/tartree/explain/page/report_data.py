@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 
 from tartree import __version__
+from tartree.checks import check_integer
 from tartree.explain.attribution.importances import importances
 from tartree.explain.page.bundle import make_page
 from tartree.explain.page.cross_validation import Validation
@@ -84,13 +84,12 @@ def make_record(
     validation: Validation | None = None,
 ) -> dict[str, Any]:
     """All that a page shows, ready for JSON."""
-    if not isinstance(rows, numbers.Integral) or isinstance(rows, bool) or rows < 0:
-        raise ValueError(f"rows must be an integer of at least 0, however: {rows=}")
+    rows = check_integer("rows", rows, 0)
     model = fitted_model(estimator).on_cpu()
     tree = view(model, X, y)
     if not tree.n_rows:
-        raise ValueError("X must have at least one row to report on, however: it has none")
-    shown = choose_rows(tree.n_rows, int(rows))
+        raise ValueError("X must have at least one row to report on, got none")
+    shown = choose_rows(tree.n_rows, rows)
     predicted, quality, truth = _measure(model, tree, X, y)
     return {
         "title": title or _title(model, tree),
@@ -137,13 +136,12 @@ def _measure(
         predicted = probabilities.argmax(axis=1)
         if y is None:
             return predicted, None, None
-        number = {label: place for place, label in enumerate(tree.labels)}
-        codes = np.array([number[label] for label in np.asarray(y).ravel().tolist()], dtype=np.int64)
+        codes = model.codec.encode(y).numpy()
         return predicted, classification_quality(probabilities, codes), codes
     values = np.asarray(model.predict(X), dtype=np.float64).reshape(tree.n_rows, -1)
     if y is None:
         return values, None, None
-    truth = np.asarray(y, dtype=np.float64).reshape(tree.n_rows, -1)
+    truth = model.codec.truth(y, tree.n_rows)
     quantiles = None
     if tree.output.kind == "gaussian":
         shape = (tree.n_rows, len(QUANTILE_LEVELS), -1)  # (rows, quantiles, targets)
@@ -159,16 +157,16 @@ def _smaller(
         sizes = usual_sizes(tree.n_leaves) if is_shrinkable(model) else ()
     wanted = sorted({int(size) for size in sizes if size < tree.n_leaves}, reverse=True)
     for smaller in simplification_path(model, X, wanted) if wanted else ():
-        found = smaller.provenance.certificate
-        assert isinstance(found, Certificate)
+        certificate = smaller.provenance.certificate
+        assert isinstance(certificate, Certificate)
         # Changes of values are in standard deviations of the training target; those of a single one can have its units.
         unit = float(tree.output.scale[0]) if tree.task == "regression" and tree.output.n_targets == 1 else 1.0
-        says_nothing = tree.task == "classification" and found.bound >= 1
+        says_nothing = tree.task == "classification" and certificate.bound >= 1
         yield plain_model(view(smaller, X, y)) | {
             "certificate": {
-                "measured": found.measured * unit,
-                "sampled": found.sampled * unit,
-                "bound": None if says_nothing else found.bound * unit,
+                "measured": certificate.measured * unit,
+                "sampled": certificate.sampled * unit,
+                "bound": None if says_nothing else certificate.bound * unit,
                 "score": None if y is None else _score(smaller, X, y),
             }
         }

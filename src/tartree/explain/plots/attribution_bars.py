@@ -12,7 +12,7 @@ from tartree.checks import check_integer
 from tartree.explain.arguments import check_index
 from tartree.explain.attribution.importances import importances, with_importances
 from tartree.explain.attribution.row_explanations import Explanation, RowExplanation, explain_rows
-from tartree.explain.plots.scene import one_row
+from tartree.explain.plots.scene import single_row
 from tartree.explain.plots.style import (
     INK,
     LESS,
@@ -26,8 +26,7 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
-from tartree.explain.text.number_text import format_number as said
-from tartree.explain.text.number_text import mark_missing, percent
+from tartree.explain.text.number_text import format_rounded, mark_missing, percent
 from tartree.model import FittedModel, HasModel, fitted_model
 
 
@@ -63,33 +62,35 @@ def plot_contributions(
     -------
     matplotlib Axes
     """
-    own = _explained(source, X, row, background)
+    explanation = _explained(source, X, row, background)
     if output is None:
-        output = int(own.prediction.argmax()) if own.label is not None else 0
-    check_index("output", output, len(own.outputs))
+        output = int(explanation.prediction.argmax()) if explanation.label is not None else 0
+    check_index("output", output, len(explanation.outputs))
     check_integer("max_columns", max_columns, 1)
-    parts, labels = _steps(own, output, max_columns)
-    ends = float(own.base[output]) + np.cumsum(parts)
+    parts, labels = _steps(explanation, output, max_columns)
+    ends = float(explanation.base[output]) + np.cumsum(parts)
     starts = ends - parts
     ax = axes_for(ax, 7.6, 0.3 * (len(parts) + 2) + 1.15)
     _waterfall(ax, starts, ends)
-    base, prediction = float(own.base[output]), float(own.prediction[output])
+    base, prediction = float(explanation.base[output]), float(explanation.prediction[output])
     rows = len(parts) + 2
     labels = ["reference row", *labels, "this row"]
     ax.set_yticks(range(rows), labels)
     ax.set_ylim(rows - 0.4, -0.6)
     for y, value in ((0, base), (rows - 1, prediction)):
         ax.plot([value, value], [y - 0.36, y + 0.36], color=INK, linewidth=3, solid_capstyle="butt")
-        ax.annotate(_value(value), (value, y), (6, 0), textcoords="offset points", va="center", weight="bold", size=9)
+        ax.annotate(
+            format_rounded(value), (value, y), (6, 0), textcoords="offset points", va="center", weight="bold", size=9
+        )
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    name = fit(plain(own.outputs[output]), 200, 12, "bold")
-    if own.label is None:
-        ax.set_title(f"{name}: {_value(prediction)}")
-        ax.set_xlabel(fit(own.outputs[output], 200, 10), color=QUIET)
+    name = fit(plain(explanation.outputs[output]), 200, 12, "bold")
+    if explanation.label is None:
+        ax.set_title(f"{name}: {format_rounded(prediction)}")
+        ax.set_xlabel(fit(explanation.outputs[output], 200, 10), color=QUIET)
     else:
         ax.set_title(f"{name}: {percent(prediction, 1)}")
-        ax.set_xlabel(f"probability of {fit(own.outputs[output], 200, 10)}", color=QUIET)
+        ax.set_xlabel(f"probability of {fit(explanation.outputs[output], 200, 10)}", color=QUIET)
     return ax
 
 
@@ -101,26 +102,26 @@ def _explained(
             raise ValueError("X and background must be left out with an explanation, which has its rows")
         return source if isinstance(source, RowExplanation) else source[row]
     if X is None:
-        raise ValueError("X must be given with an estimator, however: X=None")
-    return explain_rows(source, one_row(X, row), background=X if background is None else background)[0]
+        raise ValueError("X must be given with a model, got X=None")
+    return explain_rows(source, single_row(X, row), background=X if background is None else background)[0]
 
 
-def _steps(own: RowExplanation, output: int, max_columns: int) -> tuple[NDArray[np.float64], list[str]]:
+def _steps(explanation: RowExplanation, output: int, max_columns: int) -> tuple[NDArray[np.float64], list[str]]:
     """Contributions in the order they are drawn, with their labels: the small ones as one, then the strongest first."""
-    every = own.contributions[:, output]
-    order = np.argsort(-np.abs(every), kind="stable")
-    order = order[every[order] != 0]
+    values = explanation.contributions[:, output]
+    order = np.argsort(-np.abs(values), kind="stable")
+    order = order[values[order] != 0]
     shown = order if len(order) <= max_columns + 1 else order[:max_columns]
     rest = order[len(shown) :]
     labels = []
     for k in shown:
-        value = own.values[own.columns[k]]
-        text = said(float(f"{value:.4g}")) if isinstance(value, float | np.floating) else plain(value)
-        keep = f" = {fit(mark_missing(text, own.columns[k] in own.gaps), 90, 9)}"
-        labels.append(fit(own.columns[k], MOST_NAME, 9, keep=keep))
-    parts = every[shown]
+        value = explanation.values[explanation.columns[k]]
+        text = format_rounded(float(value), 4) if isinstance(value, float | np.floating) else plain(value)
+        keep = f" = {fit(mark_missing(text, explanation.columns[k] in explanation.gaps), 90, 9)}"
+        labels.append(fit(explanation.columns[k], MOST_NAME, 9, keep=keep))
+    parts = values[shown]
     if len(rest):
-        parts = np.concatenate([[every[rest].sum()], parts])
+        parts = np.concatenate([[values[rest].sum()], parts])
         labels.insert(0, f"{len(rest)} other columns")
     return parts, labels
 
@@ -151,12 +152,8 @@ def _model_importances(model: FittedModel) -> NDArray[np.float64]:
     return shares
 
 
-def _value(value: float) -> str:
-    return said(float(f"{value:.3g}"))
-
-
 def _signed(value: float) -> str:
-    text = said(float(f"{abs(value):.2g}"))
+    text = format_rounded(abs(value), 2)
     return f"{'-' if value < 0 else '+'}{text}"
 
 
@@ -199,10 +196,10 @@ def plot_importances(
         values = _model_importances(model) if X is None else importances(model, X, y)
     if values.ndim != 1 or not len(values) or (names is not None and len(names) != len(values)):
         raise ValueError(
-            "importances must be one number a feature, with as many names, however: "
+            "importances must be one number for each feature, with as many names, got "
             f"shape {values.shape}, {'no' if names is None else len(names)} names"
         )
-    said_names = [f"x{k}" for k in range(len(values))] if names is None else [str(name) for name in names]
+    labels = [f"x{k}" for k in range(len(values))] if names is None else [str(name) for name in names]
     order = np.argsort(-values, kind="stable")
     shown = order if len(order) <= max_features + 1 else order[:max_features]
     rest = order[len(shown) :]
@@ -212,7 +209,7 @@ def plot_importances(
     for k, length in enumerate(lengths):
         style = {"textcoords": "offset points", "va": "center", "size": 8.5, "color": QUIET}
         ax.annotate(f"{length:.3f}", (max(length, 0.0), k), (4, 0), **style)
-    ax.set_yticks(range(len(shown)), [fit(said_names[k], MOST_NAME, 9) for k in shown])
+    ax.set_yticks(range(len(shown)), [fit(labels[k], MOST_NAME, 9) for k in shown])
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlim(min([0.0, *lengths]), max([0.0, *lengths]) * 1.14 or 1.0)
     ax.tick_params(axis="y", length=0)

@@ -34,7 +34,7 @@ def plot_history(source: FittedModel | HasModel | History, *, ax: Any = None) ->
             f"source must be a model with a history, got {type(source).__name__} without one; a loaded model has none"
         )
     if not len(history):
-        raise ValueError("a history must have at least one epoch to draw, however: it has none")
+        raise ValueError("a history must have at least one epoch to draw, got none")
     ax = axes_for(ax, 6.4, 3.6)
     epochs = history["number"]
     curves = [("training", history["loss"], TRAINING, "-"), ("validation", _held_out(history), VALIDATION, "--")]
@@ -44,9 +44,9 @@ def plot_history(source: FittedModel | HasModel | History, *, ax: Any = None) ->
         n_members = losses.shape[1]
         if n_members > 1:
             ax.plot(epochs, losses, color=colour, linestyle=dash, linewidth=0.7, alpha=0.4)
-        seen = np.isfinite(losses)
-        mean = np.where(seen, losses, 0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
-        mean[~seen.any(axis=1)] = np.nan
+        is_finite = np.isfinite(losses)
+        mean = np.where(is_finite, losses, 0).sum(axis=1) / np.maximum(is_finite.sum(axis=1), 1)
+        mean[~is_finite.any(axis=1)] = np.nan
         label = f"{name}, mean of {n_members} members" if n_members > 1 else name
         ax.plot(epochs, mean, color=colour, linestyle=dash, linewidth=2, label=label)
         if name == "validation" and history.best_epoch is not None:

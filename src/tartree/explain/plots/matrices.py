@@ -84,9 +84,7 @@ def plot_transition_matrices(
     scene = make_scene(tree, member, 0, row_view(source, X, row))
     wanted = list(range(tree.depth)) if layers is None else [int(layer) for layer in layers]
     if not wanted or not all(0 <= layer < tree.depth for layer in wanted):
-        raise ValueError(
-            f"layers must be some of the {tree.depth} with decisions, counted from 0, however: layers={wanted}"
-        )
+        raise ValueError(f"layers must be some of the {tree.depth} with decisions, counted from 0, got {wanted}")
     matrices = [transition_matrix(scene, layer) for layer in wanted]
     cells = [min(LARGEST_CELL, TALLEST / len(matrix)) for matrix in matrices]
     widths = [max(0.62, matrix.shape[1] * cell) for matrix, cell in zip(matrices, cells, strict=True)]

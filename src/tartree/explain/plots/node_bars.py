@@ -65,11 +65,11 @@ def plot_condition(
     check_index("member", member, len(tree.members))
     check_index("node", node, len(tree.nodes))
     if len(tree.nodes[node].children) == 1:
-        raise ValueError(f"node must decide or be a leaf, however: node {node} passes all on to its one child")
-    one = row_view(source, X, row)
-    own: Any = {"member": member, "max_terms": max_terms, "row": one}
+        raise ValueError(f"node must decide or be a leaf, got {node}, which has one child")
+    single_row = row_view(source, X, row)
+    options: Any = {"member": member, "max_terms": max_terms, "row": single_row}
     is_leaf = tree.nodes[node].leaf is not None
-    bars = leaf_bars(tree, node, output=output, **own) if is_leaf else condition_bars(tree, node, **own)
+    bars = leaf_bars(tree, node, output=output, **options) if is_leaf else condition_bars(tree, node, **options)
     parts = max((len(bar.parts) for bar in bars.bars), default=1)
     ax = axes_for(ax, 7.2, max(1, len(bars.bars)) * (0.3 if parts == 1 else 0.16 + 0.11 * parts) + 1.3)
     count = f"{len(bars.bars)} of {bars.n_features} features"
@@ -86,7 +86,7 @@ def plot_condition(
     unit = "logits"
     if is_leaf and tree.task == "regression":
         unit = plain(tree.outputs[output])
-    what = "one standard deviation" if one is None else "the value, from the mean,"
+    what = "one standard deviation" if single_row is None else "the value, from the mean,"
     ax.set_xlabel(f"what {what} changes, in {fit(unit, 160, 10)}", color=QUIET)
     return ax
 

@@ -92,7 +92,7 @@ def harden(estimator: Model, X: Any) -> Model:
     before = model.double_tree()
     x = model.encode(X)
     if not len(x):
-        raise ValueError("X must have rows to compare the models on, however: it has none")
+        raise ValueError("X must have at least one row to compare the models on, got none")
     harder = replace(model.with_tree(sharpened(before, SHARPNESS)), selection="single")
     after = harder.double_tree()
     changes, bounds, agree, largest = [], [], [], []
@@ -130,17 +130,17 @@ def sharpened(tree: Tree, factor: float) -> Tree:
     """A copy with all logits multiplied; their order, and so the more probable child, stays."""
     if not tree.branching.activation.is_monotone:
         raise ValueError(
-            "the branching must be surer the larger its logit to be hardened, however: spherical or a function of the "
-            "user's own; fit with branching='softmax'"
+            f"the branching must be monotone in its logits to be hardened, got {tree.branching.activation.name!r}; "
+            "fit with branching='softmax'"
         )
-    made = copy.deepcopy(tree)
-    if isinstance(made.decision, UniformDecision):
-        return made
-    if type(made.decision) is not MLPDecision:
+    copied = copy.deepcopy(tree)
+    if isinstance(copied.decision, UniformDecision):
+        return copied
+    if type(copied.decision) is not MLPDecision:
         raise ValueError(
-            "decisions must be the library's linear functions or perceptrons to be hardened, however: "
-            f"{type(made.decision).__name__}"
+            "decisions must be the library's linear functions or perceptrons to be hardened, got "
+            f"{type(copied.decision).__name__}"
         )
-    made.decision.mlp.weights[-1].mul_(factor)
-    made.decision.mlp.biases[-1].mul_(factor)
-    return made
+    copied.decision.mlp.weights[-1].mul_(factor)
+    copied.decision.mlp.biases[-1].mul_(factor)
+    return copied

@@ -86,7 +86,7 @@ def simplify(
     n_leaves = work.tree.structure.n_leaves
     most = n_leaves if max_leaves is None else min(int(max_leaves), n_leaves)
     if max_terms is not None and not work.linear:
-        raise ValueError("max_terms needs linear decisions or leaves, however: there are none")
+        raise ValueError("max_terms requires linear decisions or leaves, got none")
     terms = None if max_terms is None else int(max_terms)
     if tolerance is None:
         origin, small, _ = work.fitted(most, 0.0, terms)
@@ -126,7 +126,7 @@ def simplification_path(estimator: Model, X: Any, sizes: Iterable[int], *, max_b
 def _check_limits(tolerance: Any, max_leaves: Any, max_terms: Any) -> None:
     is_number = isinstance(tolerance, numbers.Real) and not isinstance(tolerance, bool)
     if tolerance is not None and not (is_number and 0 <= float(tolerance) < float("inf")):
-        raise ValueError(f"tolerance must be a number of at least 0, however: {tolerance=}")
+        raise ValueError(f"tolerance must be a number of at least 0, got {tolerance!r}")
     for name, value in (("max_leaves", max_leaves), ("max_terms", max_terms)):
         if value is not None:
             check_integer(name, value, 1)
@@ -142,7 +142,7 @@ class _Work:
         self.selection: str = model.selection
         self.x = model.encode(X)
         if not len(self.x):
-            raise ValueError("X must have rows to simplify a model on, however: it has none")
+            raise ValueError("X must have at least one row to simplify a model on, got none")
         self.target = predict_rows(self.tree, self.x, self.selection)
         self.generator = torch.Generator().manual_seed(0)
         self.lesson = self._lesson()
@@ -152,14 +152,14 @@ class _Work:
     def _lesson(self) -> Lesson:
         n = len(self.x)
         chosen = torch.linspace(0, n - 1, min(n, REFIT_ROWS)).long()
-        given = self.x[chosen]
+        real = self.x[chosen]
         first, second = (torch.randint(n, (EXTRA_ROWS,), generator=self.generator) for _ in range(2))
         way = torch.rand(EXTRA_ROWS, 1, generator=self.generator, dtype=torch.float64) * 1.4 - 0.2
         extra = self.x[first] + way * (self.x[second] - self.x[first])
         box = data_box(self.x)
         extra = extra.clamp(box.low, box.high)
-        x = torch.cat([given, extra])
-        return Lesson(x, torch.cat([self.target[chosen], predict_rows(self.tree, extra, self.selection)]), len(given))
+        x = torch.cat([real, extra])
+        return Lesson(x, torch.cat([self.target[chosen], predict_rows(self.tree, extra, self.selection)]), len(real))
 
     @property
     def order(self) -> list[int]:
@@ -173,25 +173,25 @@ class _Work:
     def fitted(self, size: int, enough: float, terms: int | None, *, steps: int = 150) -> tuple[Origin, Tree, float]:
         """The tree of so many leaves, refitted, and the largest change on the given rows."""
         structure = self.tree.structure
-        gone = [(structure.depth, leaf) for leaf in self.order[: structure.n_leaves - size]]
-        origin = shrink_structure(structure, gone)
+        removed = [(structure.depth, leaf) for leaf in self.order[: structure.n_leaves - size]]
+        origin = shrink_structure(structure, removed)
         small = shrink_tree(self.tree, origin)
         masks = () if terms is None else self._masks(small, terms)
-        if not gone and terms is None:
+        if not removed and terms is None:
             return origin, small, self.change(small)
         return origin, small, self._refit(small, masks, enough, steps)
 
     def _refit(self, small: Tree, masks: Any, enough: float, steps: int = 150) -> float:
         refit(small, self.lesson, self.selection, masks=masks, steps=steps, enough=enough * MARGIN)
         change = self.change(small)
-        if enough and change > enough and self.lesson.n_given < len(self.x):  # some row that the refit did not see
-            said = predict_rows(small, self.x, self.selection)
-            worst = (said - self.target).abs().amax(-1).topk(min(len(self.x), 200)).indices
+        if enough and change > enough and self.lesson.n_real < len(self.x):  # some row that the refit did not see
+            predicted = predict_rows(small, self.x, self.selection)
+            worst = (predicted - self.target).abs().amax(-1).topk(min(len(self.x), 200)).indices
             lesson = self.lesson
             lesson = Lesson(
                 torch.cat([self.x[worst], lesson.x]),
                 torch.cat([self.target[worst], lesson.target]),
-                lesson.n_given + len(worst),
+                lesson.n_real + len(worst),
             )
             refit(small, lesson, self.selection, masks=masks, steps=steps, enough=enough * MARGIN)
             change = self.change(small)
@@ -249,8 +249,8 @@ class _Work:
             for rows in groups:
                 strength = weight[:, rows].square().sum(1).sqrt() * spread  # (members, features)
                 kept = strength.topk(min(terms, strength.shape[-1]), dim=-1).indices
-                own = torch.zeros_like(strength).scatter(-1, kept, 1.0)
-                mask[:, rows] = own.unsqueeze(1)
+                kept_mask = torch.zeros_like(strength).scatter(-1, kept, 1.0)
+                mask[:, rows] = kept_mask.unsqueeze(1)
             mask *= weight != 0  # what is gone stays gone
             with torch.no_grad():
                 weight.mul_(mask)
@@ -300,8 +300,8 @@ class _Work:
 
 def count_terms(tree: Tree) -> int | None:
     """Weights other than 0 of linear decisions and leaves of all members; None where there are none to count."""
-    found = [linear_parameters(module) for module in (tree.decision, tree.leaf)]
-    counts = [int((own[0] != 0).sum()) for own in found if own is not None]
+    parameters = [linear_parameters(module) for module in (tree.decision, tree.leaf)]
+    counts = [int((weights[0] != 0).sum()) for weights in parameters if weights is not None]
     return sum(counts) if counts else None
 
 

@@ -106,7 +106,9 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
         if len(condition.functions) == 1:
             lines += _terms(condition.functions[0], max_terms, "left where")
         else:
-            lines += [_score(k, own, max_terms) for k, own in enumerate(condition.functions)] or ["shares evenly"]
+            lines += [_score(k, function, max_terms) for k, function in enumerate(condition.functions)] or [
+                "shares evenly"
+            ]
         return lines
     if data is None:
         lines += [_short(text) for text in leaf_texts(trained.leaf_models[node.leaf or 0], max_terms)]

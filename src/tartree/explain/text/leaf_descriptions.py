@@ -60,20 +60,20 @@ def describe_leaves(
     model = fitted_model(estimator)
     tree = view(model, X, y, typical=typical, max_terms=3)
     if not tree.n_rows:
-        raise ValueError("X must have rows, however: it has none")
+        raise ValueError("X must have at least one row, got none")
     encoded = model.encode(X)
     double = model.double_tree()
     arrival = torch.cat([part.arrivals[-1] for part in ev.in_chunks(double, encoded)], dim=1)  # (members, rows, leaves)
     sums = torch.einsum("mru,rf->muf", arrival, encoded)
     means = (sums / arrival.sum(1).clamp_min(1e-300).unsqueeze(-1)).numpy()  # (members, leaves, features)
     values = model.encoder.inverse_transform(encoded.numpy())
-    found = []
+    descriptions = []
     for m, member in enumerate(tree.members):
         assert member.nodes is not None
         for node in tree.leaves:
             assert node.leaf is not None
             data = member.nodes[node.number]
-            found.append(
+            descriptions.append(
                 LeafDescription(
                     m,
                     node.leaf,
@@ -84,10 +84,10 @@ def describe_leaves(
                     _region(tree, m, node.number),
                     _special(model, tree, means[m, node.leaf], max_special),
                     data.typical_rows,
-                    tuple({name: own[row] for name, own in values.items()} for row in data.typical_rows),
+                    tuple({name: column[row] for name, column in values.items()} for row in data.typical_rows),
                 )
             )
-    return sorted(found, key=lambda leaf: (leaf.member, -leaf.arrival))
+    return sorted(descriptions, key=lambda leaf: (leaf.member, -leaf.arrival))
 
 
 def _prediction(tree: TreeView, predicted: FloatArray) -> str:
@@ -99,18 +99,19 @@ def _prediction(tree: TreeView, predicted: FloatArray) -> str:
 
 
 def _region(tree: TreeView, member: int, leaf: int) -> tuple[str, ...]:
-    """Conditions upwards, by the parent from which most arrives."""
-    own = tree.members[member]
-    assert own.flows is not None
+    """Return the conditions on the most frequent path to a leaf, from the root."""
+    flows, conditions = tree.members[member].flows, tree.members[member].conditions
+    assert flows is not None
     texts: list[str] = []
-    here = leaf
-    while tree.nodes[here].parents:
-        above = [edge for parent in tree.nodes[here].parents for edge in tree.nodes[parent].edges]
-        edge = max((tree.edges[e] for e in above if tree.edges[e].child == here), key=lambda e: own.flows[e.number])  # type: ignore[index]
-        condition = own.conditions[edge.parent]
+    node = tree.nodes[leaf]
+    while node.parents:
+        edges = [tree.edges[e] for parent in node.parents for e in tree.nodes[parent].edges]
+        shares = {edge: float(flows[edge.number]) for edge in edges if edge.child == node.number}
+        edge = max(shares, key=lambda edge: shares[edge])
+        condition = conditions[edge.parent]
         if condition is not None and condition.kind != "pass":
             texts.append(condition.texts[edge.position])
-        here = edge.parent
+        node = tree.nodes[edge.parent]
     return tuple(texts[::-1])
 
 
@@ -125,11 +126,11 @@ def _special(model: FittedModel, tree: TreeView, mean: FloatArray, most: int) ->
             break
         feature = model.encoder.features_[k]
         if feature.kind == "value":
-            here, all_rows = (feature.original(float(value)) for value in (mean[k], overall[k]))
-            said = [value if isinstance(value, str) else format_number(float(value)) for value in (here, all_rows)]
-            texts.append(f"{feature.name} is {'higher' if apart[k] > 0 else 'lower'}: {said[0]}, {said[1]} overall")
+            values = [feature.original(float(value)) for value in (mean[k], overall[k])]
+            in_leaf, in_all = (v if isinstance(v, str) else format_number(float(v)) for v in values)
+            texts.append(f"{feature.name} is {'higher' if apart[k] > 0 else 'lower'}: {in_leaf}, {in_all} overall")
         else:
             word = "more" if apart[k] > 0 else "less"
-            here, all_rows = (percent(float(share)) for share in (mean[k], overall[k]))
-            texts.append(f"{label_of(feature)} is {word} frequent: {here}, {all_rows} overall")
+            in_leaf, in_all = (percent(float(share)) for share in (mean[k], overall[k]))
+            texts.append(f"{label_of(feature)} is {word} frequent: {in_leaf}, {in_all} overall")
     return tuple(texts)

@@ -104,11 +104,11 @@ class _Writer:
     def _leaf(self, node: NodeView, indent: str) -> None:
         assert node.leaf is not None
         model = self.member.leaf_models[node.leaf]
-        said = f"leaf {node.leaf}"
+        line = f"leaf {node.leaf}"
         if self.member.nodes is not None:
             data = self.member.nodes[node.number]
-            said += f": {self._prediction(data.predicted)}  ({percent(data.arrival, 1)} arrive)"
-        self.lines.append(f"{indent}|--- {said}")
+            line += f": {self._prediction(data.predicted)}  ({percent(data.arrival, 1)} arrive)"
+        self.lines.append(f"{indent}|--- {line}")
         if model.kind == "constant" and self.member.nodes is not None:
             return
         if self.leaf_terms or model.kind == "constant":

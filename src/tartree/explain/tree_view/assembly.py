@@ -102,7 +102,7 @@ def make_view(
     check_integer("max_terms", max_terms, 1)
     check_integer("typical", typical, 0)
     if X is None and (y is not None or sample_weight is not None):
-        raise ValueError("X must be given with y or sample_weight, however: X=None")
+        raise ValueError("X must be given with y or sample_weight, got X=None")
     x = None if X is None else model.encode(X)
     truth = None if x is None or y is None else true_outputs(model, y, len(x))
     weight = row_weights(sample_weight, 0 if x is None else len(x))
@@ -110,7 +110,7 @@ def make_view(
     spread = np.array([feature.spread for feature in features])
     outputs = model.output_names
     nodes, edges = node_views(tree.structure)
-    seen = around if x is None or not len(x) else x
+    gradient_rows = around if x is None or not len(x) else x
     data: list[Any] = [(None, None)] * ev.n_members(tree)
     if x is not None and len(x):
         data = node_data(model, tree, x, truth, weight, typical)
@@ -119,8 +119,8 @@ def make_view(
             decision_view(tree, m),
             leaf_view(tree, m),
             logit_scales(tree, m),
-            conditions_of(tree, m, model.encoder.features_, spread, seen, nodes, max_terms),
-            leaf_models_of(model, tree, m, spread, seen, outputs, max_terms),
+            conditions_of(tree, m, model.encoder.features_, spread, gradient_rows, nodes, max_terms),
+            leaf_models_of(model, tree, m, spread, gradient_rows, outputs, max_terms),
             *data[m],
         )
         for m in range(ev.n_members(tree))
@@ -164,15 +164,16 @@ def output_view(model: FittedModel) -> OutputView:
 def column_views(model: FittedModel) -> tuple[ColumnView, ...]:
     encoder = model.encoder
     names = model.column_names
-    made: list[list[int]] = [[] for _ in encoder.columns_]
+    features_of_column: list[list[int]] = [[] for _ in encoder.columns_]
     for k, feature in enumerate(encoder.features_):
-        made[feature.column].append(k)
+        features_of_column[feature.column].append(k)
     return tuple(
-        _column_view(name, column, tuple(own)) for name, column, own in zip(names, encoder.columns_, made, strict=True)
+        _column_view(name, column, tuple(features))
+        for name, column, features in zip(names, encoder.columns_, features_of_column, strict=True)
     )
 
 
-def _column_view(name: str, column: Any, own: tuple[int, ...]) -> ColumnView:
+def _column_view(name: str, column: Any, features: tuple[int, ...]) -> ColumnView:
     unit, whole, gaps, other = "number", False, bool(getattr(column, "gaps", False)), False
     low: float | None = None
     high: float | None = None
@@ -204,7 +205,7 @@ def _column_view(name: str, column: Any, own: tuple[int, ...]) -> ColumnView:
         gaps,
         typical,
         typical_text or ("" if typical is None else str(typical)),
-        own,
+        features,
     )
 
 
@@ -221,13 +222,13 @@ def feature_views(model: FittedModel, x: Tensor | None, weight: FloatArray | Non
     views = []
     for k, feature in enumerate(encoder.features_):
         column = encoder.columns_[feature.column]
-        here = [0.0, float(usual[k]), None, None] if moments is None else moments[:, k].tolist()
+        values = [0.0, float(usual[k]), None, None] if moments is None else moments[:, k].tolist()
         scaling = feature.scaling
         views.append(
             FeatureView(
                 feature.column, str(names[k]), label_of(feature), feature.kind, feature.level,
                 getattr(column, "fill", None), scaling.center, scaling.scale, scaling.knots, scaling.heights,
-                scaling.ends, scaling.reach, *here,
+                scaling.ends, scaling.reach, *values,
             )
         )  # fmt: skip
     return tuple(views)
@@ -273,20 +274,22 @@ def node_views(structure: Structure) -> tuple[tuple[NodeView, ...], tuple[EdgeVi
             parents[edge.child].append(above)
     logits: dict[int, tuple[int, ...]] = {}
     for fan in structure.fans:
-        logits |= {int(node): tuple(own.tolist()) for node, own in zip(fan.nodes, fan.logits, strict=True)}
+        logits |= {
+            int(node): tuple(edges_below.tolist()) for node, edges_below in zip(fan.nodes, fan.logits, strict=True)
+        }
     chains: dict[int, int] = {}
     nodes, deciding = [], 0
     for d, width in enumerate(structure.widths):
         for i in range(width):
-            here = int(first[d]) + i
-            own = below[here]
-            decides = len(own) > 1
+            number = int(first[d]) + i
+            edges_below = below[number]
+            decides = len(edges_below) > 1
             nodes.append(
                 NodeView(
-                    here, d, i, tuple(parents[here]), tuple(edge.child for edge in own),
-                    tuple(edge.number for edge in own), logits[deciding] if decides else (),
-                    tuple(edge.branch for edge in own if edge.branch is not None),
-                    i if d == structure.depth else None, chains.setdefault(int(structure.routes.slots[d][i]), here),
+                    number, d, i, tuple(parents[number]), tuple(edge.child for edge in edges_below),
+                    tuple(edge.number for edge in edges_below), logits[deciding] if decides else (),
+                    tuple(edge.branch for edge in edges_below if edge.branch is not None),
+                    i if d == structure.depth else None, chains.setdefault(int(structure.routes.slots[d][i]), number),
                 )
             )  # fmt: skip
             deciding += decides
@@ -305,8 +308,8 @@ def node_data(
     middle = true.mean(axis=0)
     moments = torch.from_numpy(np.concatenate([true - middle, np.square(true - middle)], axis=1) * share[:, None])
     mass = torch.zeros(members, nodes, dtype=torch.float64)
-    said = torch.zeros(members, nodes, outputs, dtype=torch.float64)
-    seen = torch.zeros(members, nodes, moments.shape[1], dtype=torch.float64)
+    predicted = torch.zeros(members, nodes, outputs, dtype=torch.float64)
+    observed = torch.zeros(members, nodes, moments.shape[1], dtype=torch.float64)
     flows: list[Tensor] = []
     count = np.zeros((members, nodes), dtype=np.int64)
     first = np.concatenate([[0], np.cumsum(structure.widths)])[:-1]
@@ -314,14 +317,14 @@ def node_data(
     for part in ev.in_chunks(tree, x):
         rows = slice(start, start + len(part.x))
         start = rows.stop
-        own = torch.from_numpy(share[rows])
+        row_shares = torch.from_numpy(share[rows])
         arrival = torch.cat(part.arrivals, dim=-1)  # (members, rows, nodes)
         below = torch.cat(ev.expected_values(structure, part.branching, part.values), dim=-2)
-        weighted = arrival * own[:, None]
+        weighted = arrival * row_shares[:, None]
         mass += weighted.sum(1)
-        said += torch.einsum("mrn,mrno->mno", weighted, below)
-        seen += torch.einsum("mrn,rk->mnk", arrival, moments[rows])
-        flows.append(_flows(structure, part, own))
+        predicted += torch.einsum("mrn,mrno->mno", weighted, below)
+        observed += torch.einsum("mrn,rk->mnk", arrival, moments[rows])
+        flows.append(_flows(structure, part, row_shares))
         paths = hard_paths(structure, part.arrivals, part.branching) + first  # (members, rows, layers)
         for m in range(members):
             count[m] += np.bincount(paths[m].ravel(), minlength=nodes)
@@ -329,39 +332,39 @@ def node_data(
     leaf_arrival = np.concatenate(arrived, axis=1)  # (members, rows, leaves)
     center, scale = model.target_scaling
     safe = mass.clamp_min(1e-300)[..., None]
-    mean_said = center + scale * (said / safe).numpy()
-    mean_seen = (seen / safe).numpy()
+    mean_predicted = center + scale * (predicted / safe).numpy()
+    mean_observed = (observed / safe).numpy()
     flow = torch.stack(flows).sum(0).numpy()
     result = []
     for m in range(members):
-        own_nodes = tuple(
+        member_nodes = tuple(
             _node_data(
-                float(mass[m, n]), int(count[m, n]), mean_said[m, n],
-                None if truth is None else mean_seen[m, n], middle, model.is_classifier,
+                float(mass[m, n]), int(count[m, n]), mean_predicted[m, n],
+                None if truth is None else mean_observed[m, n], middle, model.is_classifier,
                 () if n < first[-1] else _typical(leaf_arrival[m], n - int(first[-1]), typical),
             )
             for n in range(nodes)
         )  # fmt: skip
-        result.append((own_nodes, flow[m]))
+        result.append((member_nodes, flow[m]))
     return result
 
 
 def _node_data(
     arrival: float,
     rows: int,
-    said: FloatArray,
-    seen: FloatArray | None,
+    predicted: FloatArray,
+    observed: FloatArray | None,
     middle: FloatArray,
     classes: bool,
     typical: tuple[int, ...],
 ) -> NodeData:
-    if seen is None:
-        return NodeData(arrival, rows, said, None, None, None, typical)
-    first, second = np.split(seen, 2)
+    if observed is None:
+        return NodeData(arrival, rows, predicted, None, None, None, typical)
+    first, second = np.split(observed, 2)
     if classes:
-        return NodeData(arrival, rows, said, np.clip(first + middle, 0, 1), None, None, typical)
+        return NodeData(arrival, rows, predicted, np.clip(first + middle, 0, 1), None, None, typical)
     spread = np.sqrt(np.maximum(second - np.square(first), 0))
-    return NodeData(arrival, rows, said, None, first + middle, spread, typical)
+    return NodeData(arrival, rows, predicted, None, first + middle, spread, typical)
 
 
 def _flows(structure: Structure, part: ev.Evaluation, share: Tensor) -> Tensor:
@@ -376,5 +379,5 @@ def _flows(structure: Structure, part: ev.Evaluation, share: Tensor) -> Tensor:
 
 def _typical(arrival: FloatArray, leaf: int, most: int) -> tuple[int, ...]:
     """Rows that belong to a leaf, those with the largest arrival first; none where no row prefers it."""
-    own = np.flatnonzero(arrival.argmax(axis=1) == leaf)
-    return tuple(own[np.argsort(-arrival[own, leaf], kind="stable")][:most].tolist())
+    rows = np.flatnonzero(arrival.argmax(axis=1) == leaf)
+    return tuple(rows[np.argsort(-arrival[rows, leaf], kind="stable")][:most].tolist())

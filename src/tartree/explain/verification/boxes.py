@@ -83,10 +83,10 @@ def perceptron(boxes: Boxes, mlp: GroupedMLP) -> Interval:
         low, high = middle - reach, middle + reach
     low, high = F.elu(low), F.elu(high)
     owner = torch.repeat_interleave(torch.arange(groups), torch.tensor(mlp.sizes))  # (outputs,)
-    own_low, own_high = low[:, :, owner], high[:, :, owner]  # (members, boxes, outputs, hidden)
+    output_low, output_high = low[:, :, owner], high[:, :, owner]  # (members, boxes, outputs, hidden)
     weight, bias = mlp.weights[-1].unsqueeze(1), mlp.biases[-1].unsqueeze(1)
-    middle = ((own_low + own_high) / 2 * weight).sum(-1) + bias
-    reach = ((own_high - own_low) / 2 * weight.abs()).sum(-1)
+    middle = ((output_low + output_high) / 2 * weight).sum(-1) + bias
+    reach = ((output_high - output_low) / 2 * weight.abs()).sum(-1)
     return Interval(middle - reach, middle + reach)
 
 
@@ -103,11 +103,11 @@ def _most(share: Interval, value: Tensor) -> Tensor:
     least, most = (part.unsqueeze(-1).expand_as(value) for part in share)
     room = torch.take_along_dim(most - least, order, dim=-2)
     left = (1 - share.low.sum(-1)).clamp_min(0)[..., None, None]
-    given = (left - (room.cumsum(-2) - room)).clamp_min(0).minimum(room)
+    added = (left - (room.cumsum(-2) - room)).clamp_min(0).minimum(room)
     # Rounding aside, everything is given; were it not, the largest value takes the rest.
-    rest = (left.squeeze(-2) - given.sum(-2)).clamp_min(0)
+    rest = (left.squeeze(-2) - added.sum(-2)).clamp_min(0)
     best = value.amax(-2)
-    return (least * value).sum(-2) + (given * torch.take_along_dim(value, order, dim=-2)).sum(-2) + rest * best
+    return (least * value).sum(-2) + (added * torch.take_along_dim(value, order, dim=-2)).sum(-2) + rest * best
 
 
 def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
@@ -125,18 +125,20 @@ def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
     logits = Interval(tree.branching.scale(logits.low), tree.branching.scale(logits.high))
     linear = len(tree.decision.mlp.weights) == 1
     for fan in structure.fans:
-        own, branches = torch.from_numpy(fan.logits), torch.from_numpy(fan.branches)
+        logits_of_fan, branches = torch.from_numpy(fan.logits), torch.from_numpy(fan.branches)
         if fan.n_children == 2:
-            first = _first_child(tree, logits.pick((..., own[:, 0])))
+            first = _first_child(tree, logits.pick((..., logits_of_fan[:, 0])))
             result.low[..., branches[:, 0]], result.high[..., branches[:, 0]] = first
             result.low[..., branches[:, 1]], result.high[..., branches[:, 1]] = 1 - first.high, 1 - first.low
         elif linear and tree.branching.is_softmax:
-            weight = tree.branching.scale(tree.decision.mlp.weights[0].transpose(1, 2)).transpose(1, 2)[:, own]
-            bias = tree.branching.scale(tree.decision.mlp.biases[0].unsqueeze(1))[:, 0][:, own]
-            own_share = softmax_interval(boxes, weight, bias)  # (members, boxes, nodes, children)
-            result.low[..., branches], result.high[..., branches] = own_share
+            weight = tree.branching.scale(tree.decision.mlp.weights[0].transpose(1, 2)).transpose(1, 2)[
+                :, logits_of_fan
+            ]
+            bias = tree.branching.scale(tree.decision.mlp.biases[0].unsqueeze(1))[:, 0][:, logits_of_fan]
+            shares = softmax_interval(boxes, weight, bias)  # (members, boxes, nodes, children)
+            result.low[..., branches], result.high[..., branches] = shares
         elif tree.branching.activation.is_monotone:
-            shares = _by_corners(logits.pick((..., own)), tree.branching.activation)
+            shares = _by_corners(logits.pick((..., logits_of_fan)), tree.branching.activation)
             result.low[..., branches], result.high[..., branches] = shares
     return result
 
@@ -217,17 +219,17 @@ def node_intervals(structure: Structure, branching: Interval, leaves: Interval) 
         _, _, branches = structure.edges(d)
         firsts = torch.from_numpy(counts).cumsum(0) - torch.from_numpy(counts)
         shape = (*below.low.shape[:2], structure.widths[d], below.low.shape[-1])
-        here = Interval(below.low.new_zeros(shape), below.low.new_zeros(shape))
+        layer = Interval(below.low.new_zeros(shape), below.low.new_zeros(shape))
         for k in sorted(set(counts.tolist())):
             nodes = torch.from_numpy((counts == k).nonzero()[0])
-            own = torch.tensor([children[int(i)] for i in nodes])  # (nodes, children)
-            value = below.pick((slice(None), slice(None), own))
+            child_index = torch.tensor([children[int(i)] for i in nodes])  # (nodes, children)
+            value = below.pick((slice(None), slice(None), child_index))
             if k == 1:
-                here.low[:, :, nodes], here.high[:, :, nodes] = value.low[..., 0, :], value.high[..., 0, :]
+                layer.low[:, :, nodes], layer.high[:, :, nodes] = value.low[..., 0, :], value.high[..., 0, :]
                 continue
-            places = torch.from_numpy(branches)[firsts[nodes, None] + torch.arange(k)]
-            here.low[:, :, nodes], here.high[:, :, nodes] = combine(branching.pick((..., places)), value)
-        layers.append(here)
+            branch_index = torch.from_numpy(branches)[firsts[nodes, None] + torch.arange(k)]
+            layer.low[:, :, nodes], layer.high[:, :, nodes] = combine(branching.pick((..., branch_index)), value)
+        layers.append(layer)
     return layers[::-1]
 
 
