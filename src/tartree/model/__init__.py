@@ -5,7 +5,7 @@ from tartree.model.memory_source import MemorySource
 from tartree.model.pipeline import DataSource, Prepared, build_tree, data_source, fit, prepare
 from tartree.model.sample import Sample
 from tartree.model.spec import ModelSpec, generators
-from tartree.model.target import ClassCodec, TargetCodec, ValueCodec
+from tartree.model.target import ClassCodec, PlainValueCodec, TargetCodec, ValueCodec
 
 __all__ = [
     "ClassCodec",
@@ -15,6 +15,7 @@ __all__ = [
     "MemorySource",
     "Model",
     "ModelSpec",
+    "PlainValueCodec",
     "Prepared",
     "Provenance",
     "Sample",

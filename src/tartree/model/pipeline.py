@@ -118,9 +118,9 @@ class Prepared:
         return tree.to(self.device)
 
     def finish(
-        self, history: History, refit_history: History | None = None, workers: WorkerGroup = SINGLE_WORKER
+        self, history: History | None, refit_history: History | None = None, workers: WorkerGroup = SINGLE_WORKER
     ) -> FittedModel:
-        """Return the trained tree as a model."""
+        """Return the tree as a model; without a history it has not been trained."""
         source = self.source
         provenance = Provenance(
             self.settings,
