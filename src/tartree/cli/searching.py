@@ -217,17 +217,19 @@ class _Results:
 
     def _write_page(self, table: Any, target: Target) -> None:
         from tartree.explain.page import Validation, write_report
+        from tartree.search.scores import METRICS
 
         search = self.search
         chosen = search.trials_[search.best_index_]
         front = search.front_
+        score = METRICS[search.scoring_].label
         validation = Validation(
-            search.scoring_.replace("_", " "),
+            score,
             chosen["score"],
             chosen["error"],
             len(search.splits_),
             f"{counted(len(search.trials_), 'structure')} tried. Chosen: {WHY[search.rule]}.",
-            (*COLUMNS, search.scoring_.replace("_", " "), "structure"),
+            (*COLUMNS, score, "structure"),
             tuple(front_row(trial) for trial in front),
             next((place for place, trial in enumerate(front) if trial["number"] == search.best_index_), None),
         )

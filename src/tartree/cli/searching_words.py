@@ -21,8 +21,10 @@ def front_table(search: Any, title: str) -> Any:
     """The front as a table, the chosen structure in bold."""
     from rich.table import Table
 
+    from tartree.search.scores import METRICS
+
     table = Table(title=title, title_justify="left")
-    for name in (*COLUMNS, search.scoring_):
+    for name in (*COLUMNS, METRICS[search.scoring_].label):
         table.add_column(name, justify="right")
     table.add_column("structure")
     chosen = getattr(search, "best_index_", None)
@@ -118,10 +120,12 @@ def title_of(found: Found) -> str:
 
 def show(console: Console, found: Found) -> None:
     """The front, the models beside it, and what was written."""
+    from tartree.search.scores import METRICS
+
     search = found.search
     console.print(front_table(search, title_of(found)))
     for name, scores in found.baselines.items():
-        console.print(f"{name}: {search.scoring_} {scores.mean():.3f}", soft_wrap=True)
+        console.print(f"{name}: {METRICS[search.scoring_].label} {scores.mean():.3f}", soft_wrap=True)
     if found.fit_with is None:
         outcome = f"fitted to all rows it uses {leaves(search.best_size_.leaves)}."
     else:
