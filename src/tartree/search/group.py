@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.nn import Selection, Tree, blocks, combine
+from tartree.nn import Selection, Tree, combine, leaf_blocks
 from tartree.search.candidates import Candidate, OptimizerSettings
 from tartree.search.member_adam import MemberAdam, Moments
 from tartree.search.problem import Problem, Table, padded
@@ -95,7 +95,7 @@ class Group:
                 self.tree = self._build(problem, table)
             self.tree.to(problem.device)
             perceptrons = problem.device.type == "cpu" and self.first.settings["leaf_layers"] > 1
-            with blocks.one_thread() if perceptrons else nullcontext():
+            with leaf_blocks.one_thread() if perceptrons else nullcontext():
                 losses = self._train(problem, table, learnt, until, start + seconds)
                 finite = self._finite_members(losses)
                 self.tree.eval()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.nn.splits import ZERO
+from tartree.nn.split_decision import ZERO
 from tartree.zoo.from_sklearn import Imported, imported, names_of, refuse
 from tartree.zoo.imported import PlainEncoder, Sum
 from tartree.zoo.splits import Floats, SplitTree
