@@ -1,4 +1,4 @@
-"""Write the list of modules in docs/architecture.md from the first lines of their docstrings: ``python docs/module_map.py``."""
+"""Write the list of modules in docs/architecture.md from the first lines of their docstrings."""
 
 import ast
 from pathlib import Path

@@ -97,8 +97,8 @@ def test_modules_of_tests_are_named_after_what_they_test():
         if len(tested.parts) == 1 or tested.parts[0] == "benchmarks":
             continue
         folder = SOURCE / tested.parent
-        modules = {file.stem for file in folder.glob("*.py")} | {file.stem for file in folder.iterdir() if file.is_dir()}
-        modules = (modules - {"__init__"}) | {folder.name}
+        modules = {file.stem for file in folder.iterdir() if file.is_dir() or file.suffix == ".py"}
+        modules = (modules - {"__init__", "__pycache__"}) | {folder.name}
         if not any(re.match(rf"test_{name}(_|$)", path.stem) for name in modules):
             wrong.append(tested.as_posix())
     assert not wrong, wrong

@@ -146,13 +146,13 @@ def _linear(function: LinearView) -> dict[str, Any]:
 
 
 def _node(node: NodeData) -> dict[str, Any]:
-    said = {"arrival": _round(node.arrival), "rows": node.rows, "predicted": _rounded(node.predicted)}
+    record = {"arrival": _round(node.arrival), "rows": node.rows, "predicted": _rounded(node.predicted)}
     for name, values in (("classes", node.classes), ("mean", node.target_mean), ("spread", node.target_spread)):
         if values is not None:
-            said[name] = _rounded(values)
+            record[name] = _rounded(values)
     if node.typical_rows:
-        said["typical"] = list(node.typical_rows)
-    return said
+        record["typical"] = list(node.typical_rows)
+    return record
 
 
 def _rounded(values: FloatArray) -> list[float]:

@@ -121,7 +121,7 @@ def linear_view(
     shown = terms[:TEXT_TERMS]
     if len(alive) == 1 and bias is not None:
         (only,) = terms
-        condition = _one_term(only, features[only.feature], float(weights[only.feature]), bias)
+        condition = _single_term_text(only, features[only.feature], float(weights[only.feature]), bias)
     else:
         condition = _condition_text(shown, len(alive), total)
     text = _sum_text(shown, len(alive) - len(shown), total)
@@ -141,8 +141,8 @@ def term_of(feature: Feature, index: int, weight: float, strength: float) -> Ter
         label = f"rank({label})"
         return Term(index, feature.column, feature.name, "value", label, weight, weight, strength, ranked=True)
     origin, per, label = _units(feature, label)
-    own = weight / feature.scaling.scale * per
-    return Term(index, feature.column, feature.name, "value", label, own, weight, strength, origin, per)
+    original_weight = weight / feature.scaling.scale * per
+    return Term(index, feature.column, feature.name, "value", label, original_weight, weight, strength, origin, per)
 
 
 def _units(feature: Feature, label: str) -> tuple[float, float, str]:
@@ -196,7 +196,7 @@ def _condition_text(terms: Sequence[Term], n_terms: int, bias: float | None) -> 
     return f"{_products(terms, n_terms - len(terms))} > {format_number(-bias)}"
 
 
-def _one_term(term: Term, feature: Feature, weight: float, bias: float) -> str:
+def _single_term_text(term: Term, feature: Feature, weight: float, bias: float) -> str:
     if term.kind == "value":
         return f"{feature.name} {'>' if weight > 0 else '<'} {threshold_text(feature, -bias / weight, up=weight < 0)}"
     with_it, without = weight + bias > 0, bias > 0
@@ -225,16 +225,16 @@ def threshold_text(feature: Feature, encoded: float, *, up: bool) -> str:
         return str(value)
     digits = max(4, int(np.floor(np.log10(abs(value)))) + 1 if value else 4)  # all of those before the decimal point
 
-    def holds(shown: float) -> bool:
-        read = float(np.float32(feature.scaling.encode(np.array([shown]))[0]))  # as the model reads it
-        return read >= encoded if up else read <= encoded
+    def is_true(shown: float) -> bool:
+        encoded_value = float(np.float32(feature.scaling.encode(np.array([shown]))[0]))  # as the model reads it
+        return encoded_value >= encoded if up else encoded_value <= encoded
 
     shown = next(
         (
-            found
+            candidate
             for more in range(digits, ALL_DIGITS + 1)
-            for found in (float(f"{value:.{more}g}"), rounded(value, more, up=up))
-            if holds(found)
+            for candidate in (float(f"{value:.{more}g}"), rounded(value, more, up=up))
+            if is_true(candidate)
         ),
         value,
     )
