@@ -1,6 +1,5 @@
 import threading
-from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -9,14 +8,14 @@ import pytest
 import torch
 from joblib import parallel_backend
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.datasets import load_diabetes, load_iris, make_classification
+from sklearn.datasets import load_diabetes, make_classification
 from sklearn.model_selection import KFold, LeaveOneOut, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tartree import Structure, StructureSearch, TableEncoder, TartClassifier, TartRegressor
 from tartree.nn import Classes, Tree
-from tartree.search import engine, plot_front, structure_search
+from tartree.search import engine
 from tartree.search.group import Group
 from tartree.training import TensorRows, train
 
@@ -28,11 +27,6 @@ polars = optional("polars")
 
 SPACE = {"depth": [0, 1, 2], "leaf_layers": [0, 1], "selection": ["multi", "single"]}
 QUICK = TartClassifier(epochs=18)
-
-
-@pytest.fixture(scope="module")
-def iris():
-    return load_iris(return_X_y=True)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +127,7 @@ def test_a_fold_is_a_training_of_its_own(iris):
             drawn = np.random.SeedSequence([seed, 0, fold, 0, 0]).generate_state(1)[0]
             tree.reset_parameters([torch.Generator().manual_seed(int(drawn))])
             rows = TensorRows(x[learnt], torch.from_numpy(y[learnt]))
-            train(tree, rows, own._recipe(), generator=torch.Generator().manual_seed(0))
+            train(tree, rows, own.spec().recipe, generator=torch.Generator().manual_seed(0))
             with torch.no_grad():
                 said = tree.predict(x[held], own.selection)[0].gather(1, torch.from_numpy(y[held])[:, None])
             assert trial["scores"][fold] == pytest.approx(float(said.log().mean()), rel=1e-3)
@@ -175,40 +169,6 @@ def test_r2_needs_rows_to_compare():
         search.fit(X, y)
     search.set_params(folds=KFold(4)).fit(X, y)
     assert search.best_score_ == 0  # rows held out are equal: what scikit-learn says then
-
-
-@pytest.mark.parametrize("size", ["leaves", "parameters"])
-def test_labels_of_the_picture_do_not_overlap(iris, size):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    search = StructureSearch(QUICK, {"depth": [0, 1, 2, 3, 4]}, size=size, halving=None, random_state=0, refit=False)
-    ax = plot_front(search.fit(*iris))
-    ax.figure.canvas.draw()
-    low, high = ax.get_xlim()
-    ticks = zip([*ax.get_xticks(), *ax.get_xticks(minor=True)], ax.get_xticklabels(which="both"), strict=True)
-    boxes = [label.get_window_extent() for place, label in ticks if low <= place <= high and label.get_text()]
-    assert len(boxes) >= 1
-    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
-    assert "trained to the end" in ax.get_legend_handles_labels()[1]
-    for trial in search._trials:
-        trial.state = "unfinished"
-    ax.figure.clear()
-    assert "trained to the end" not in plot_front(search, ax=ax.figure.subplots()).get_legend_handles_labels()[1]
-    pyplot.close(ax.figure)
-
-
-def test_the_picture_is_that_of_the_front(iris):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    search = StructureSearch(QUICK, {"depth": [0, 2]}, halving=None, random_state=0, refit=False).fit(*iris)
-    low = min(trial["score"] - trial["error"] for trial in search.front_)
-    high = max(trial["score"] + trial["error"] for trial in search.front_)
-    ax = plot_front(search, baselines={"near": [low], "poor": [-1.0, -1.4], "great": [9.0]})
-    bottom, top = ax.get_ylim()
-    assert bottom < low < high < top
-    assert high - low > 0.25 * (top - bottom)  # whatever the other models score
-    labels = ax.get_legend_handles_labels()[1]
-    assert {f"near, {low:.3f}", "poor, -1.200 (below)", "great, 9.000 (above)"} <= set(labels)
-    assert [text.get_text() for text in ax.texts] == ["-1.200", "9.000"]
-    pyplot.close(ax.figure)
 
 
 def test_within_pipelines_and_cross_validation(iris):
@@ -316,23 +276,6 @@ def test_weights_count_in_training_and_in_scores():
     search.fit(x, y, sample_weight=np.where(y == 0, 9.0, 1.0))
     assert search.trials_[0]["scores"] == pytest.approx([360 / 420] * 4)  # 0.4 or 0.14 where weights are forgotten
     assert search.fit(x, y).trials_[0]["scores"] == pytest.approx([0.6] * 4)
-
-
-def test_a_limit_of_leaves_holds_after_the_refit(iris, monkeypatch):
-    search = StructureSearch(QUICK, {"depth": [0, 1, 2]}, rule="best", max_leaves=4, halving=None, random_state=0)
-    first = search.fit(*iris).best_params_["depth"]
-    original = structure_search.size_of
-
-    def more(model, X):
-        found = original(model, X)
-        return replace(found, leaves=5.0) if model.depth == first else found
-
-    monkeypatch.setattr(structure_search, "size_of", more)
-    assert search.fit(*iris).best_params_["depth"] == search.best_estimator_.depth != first
-    assert search.best_size_.leaves <= 4
-    assert search.trials_[first]["reason"] == "fitted to all rows, it uses 5 leaves"
-    with pytest.raises(ValueError, match="with max_leaves=4, however: fitted to all rows, it uses 5 leaves"):
-        search.set_params(space={"depth": [first]}).fit(*iris)
 
 
 def test_only_some_rows_of_a_large_table_are_searched(iris):

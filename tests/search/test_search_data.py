@@ -6,12 +6,14 @@ import torch
 from sklearn.model_selection import PredefinedSplit, cross_validate
 
 from tartree import StructureSearch, TartClassifier
+from tartree.model import Sample
 from tartree.nn import Classes
 from tartree.search.candidates import make_candidate
 from tartree.search.engine import Engine
 from tartree.search.folds import split
-from tartree.search.problem import Problem, Table
-from tartree.search.trials import who_goes_on
+from tartree.search.problem import Problem
+from tartree.search.scores import METRICS
+from tartree.search.trials import promoted
 
 SPACE = {"depth": [0, 1, 2], "leaf_layers": [0, 1], "selection": ["multi", "single"]}
 QUICK = TartClassifier(epochs=16)
@@ -83,8 +85,10 @@ def test_own_folds_keep_their_rows():
 
 
 def explore(x, y, parts):
-    problem = Problem({("standard", "None"): Table(x, y, None)}, Classes(2), parts, "accuracy", None, 1, 0, x.device)
-    engine = Engine(problem, [0.25, 1.0], lambda part, alive: who_goes_on(alive, 4, "leaves"))
+    problem = Problem(
+        {("standard", "None"): Sample(x, y, None)}, Classes(2), parts, METRICS["accuracy"], None, 1, 0, x.device
+    )
+    engine = Engine(problem, [0.25, 1.0], lambda part, alive: promoted(alive, 4, "leaves"))
     base = TartClassifier(epochs=16, recipe="paper", learning_rate=0.05)
     engine.run([make_candidate(base, {"depth": depth}, depth, len(y)) for depth in (0, 1, 2, 3)])
     return engine.trials
