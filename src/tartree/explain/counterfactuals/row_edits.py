@@ -1,4 +1,4 @@
-"""Values put into a table of one row, whatever kind of table it is, and encoded values in a column's own units."""
+"""Edits of a one-row table of any kind, and encoded values in the units of their column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tartree.table import units
 
 
 def original_value(model: FittedModel, column: int, encoded: Tensor) -> Any:
-    """The value of a column that its features, (features of the column,), stand for: as a table may hold it."""
+    """Return the value of a column from its encoded features, (features of the column,), as a table may hold it."""
     fitted: Any = model.encoder.columns_[column]
     if fitted.kind == "boolean":
         return bool(encoded[0] > 0.5)
@@ -31,7 +31,7 @@ def original_value(model: FittedModel, column: int, encoded: Tensor) -> Any:
 
 
 def written_near(seconds: float, unit: str, *, up: bool) -> Iterator[str]:
-    """ISO texts of a date or time near so many seconds, at or beyond them, the roundest first.
+    """Yield ISO texts of a date or time near so many seconds, at or beyond them, the roundest first.
 
     A date is a whole day; other units go down to seconds, and to microseconds at the end.
     """
@@ -49,7 +49,7 @@ def _feature(model: FittedModel, column: int) -> int:
 
 
 def with_values(row: Any, values: Mapping[int, Any]) -> Any:
-    """A copy of a one-row table with other values in some columns, given by number."""
+    """Return a copy of a one-row table with other values in some columns, by index."""
     if sparse.issparse(row):
         row = row.toarray()
     if not isinstance(row, np.ndarray | list | tuple):

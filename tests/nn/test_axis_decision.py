@@ -4,7 +4,7 @@ import torch
 
 from tartree import Structure, ops
 from tartree.nn import Axis, AxisDecision, Branching, Classes, SplitDecision, Tree
-from tartree.nn.axis import SURE
+from tartree.nn.axis_decision import SURE
 
 from ..conftest import IRREGULAR
 

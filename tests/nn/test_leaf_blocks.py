@@ -4,15 +4,18 @@ import pytest
 import torch
 
 from tartree import Structure, losses
-from tartree.nn import Classes, Gaussian, Tree, blocks
+from tartree.nn import Classes, Gaussian, Tree, dispatch, leaf_blocks
+from tartree.training import Recipe
+from tartree.training.batches import Batch
+from tartree.training.loss_gradient import write_gradient
 
 from ..conftest import IRREGULAR
 
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "FEW", 0)
-    monkeypatch.setattr(blocks, "BLOCK", 2 * 7 * 40)  # two leaves at a time
+    monkeypatch.setattr(dispatch, "FEW_UNITS", 0)
+    monkeypatch.setattr(leaf_blocks, "BLOCK", 2 * 7 * 40)  # two leaves at a time
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -35,11 +38,11 @@ def test_equal_to_autograd(structure, output, own_rows, layers, threads):
     target = torch.randint(output.n_targets, lead) if isinstance(output, Classes) else torch.randn(*lead, 2)
     target = target if isinstance(output, Classes) else target[..., : output.n_targets].contiguous()
     weight = torch.rand(3, 40)
-    assert blocks.suits(tree.leaf, x)
+    assert dispatch.computes_leaves_in_blocks(tree.leaf, x)
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        loss = losses.expected_gradient(tree, x, target, weight)
+        loss = write_gradient(tree, x, Batch(x, target, weight), Recipe())
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -54,7 +57,7 @@ def test_equal_to_autograd(structure, output, own_rows, layers, threads):
 
 def test_dropout_leaves_out_its_share_and_keeps_the_mean():
     like, generator = torch.zeros(8, 100, 400), torch.Generator().manual_seed(0)
-    mask = blocks._draw_mask(like, 64, generator)
+    mask = leaf_blocks._draw_mask(like, 64, generator)
     assert set(mask.unique().tolist()) == {0.0, 1.0}
     assert float(mask.mean()) == pytest.approx(0.75, abs=0.005)
     by_place = mask.view(-1, 8).mean(0)  # bytes of one random number are all as random
@@ -70,7 +73,7 @@ def test_gradients_with_dropout_are_those_of_the_loss(layers):
     def loss_and_gradient():
         torch.manual_seed(1)
         tree.zero_grad()
-        loss = losses.expected_gradient(tree, x, target)
+        loss = write_gradient(tree, x, Batch(x, target, None), Recipe())
         return float(loss), [p.grad.clone() for p in tree.parameters()]
 
     start, gradients = loss_and_gradient()
@@ -85,6 +88,6 @@ def test_gradients_with_dropout_are_those_of_the_loss(layers):
 
 def test_what_does_not_suit():
     tree = Tree.build(Structure(2), 5, Classes(3), leaf_layers=1)
-    assert not blocks.suits(tree.leaf, torch.zeros(3, 5))
+    assert not dispatch.computes_leaves_in_blocks(tree.leaf, torch.zeros(3, 5))
     deep = Tree.build(Structure(2), 5, Classes(3), leaf_layers=2).double()
-    assert not blocks.suits(deep.leaf, torch.zeros(3, 5, dtype=torch.float64))
+    assert not dispatch.computes_leaves_in_blocks(deep.leaf, torch.zeros(3, 5, dtype=torch.float64))

@@ -18,8 +18,9 @@ from tartree.nn import (
     Tree,
     Values,
 )
-from tartree.nn.captured import EAGER_CALLS, can_capture
-from tartree.ops.tables import kept_on_device
+from tartree.nn.dispatch import is_capturable
+from tartree.nn.graph_capture import EAGER_CALLS
+from tartree.ops.index_tables import kept_on_device
 from tartree.training import MemberRows, Recipe, TensorRows
 from tartree.training.epochs import _noise
 from tartree.training.held_out import HeldOutEvaluation
@@ -63,7 +64,7 @@ def draw_target(output, *shape):
 
 def check_step(tree, rows, recipe):
     """Steps as `CapturedEpochs` takes them: some to begin with, then one that is captured."""
-    assert can_capture(tree)
+    assert is_capturable(tree)
     tree.train()
     step = Step(tree, recipe, _noise(recipe, rows), n_batches=1)
     index = torch.arange(8, device=rows.x.device)

@@ -7,7 +7,8 @@ import torch
 
 from tartree import Structure
 from tartree.nn import Classes, Tree, Values
-from tartree.nn.captured import Captured, can_capture
+from tartree.nn.dispatch import is_capturable
+from tartree.nn.graph_capture import Captured
 from tartree.training import Recipe, TensorRows, train
 from tartree.training.adam import Adam, KernelAdam, paces
 from tartree.training.epochs import CapturedEpochs
@@ -129,14 +130,14 @@ def test_foreign_modules_are_captured_only_where_they_say_so():
     def with_decision(module):
         return Tree.build(Structure(2), 3, Classes(3), decision=lambda *_: module)
 
-    assert can_capture(build())
-    assert can_capture(build(branching="sigsoftmax", leaf_layers=2, decision_layers=2))
-    assert not can_capture(build(branching=lambda logits, axis: torch.softmax(logits, axis)))
-    assert not can_capture(with_decision(Curious()))
-    assert can_capture(with_decision(Careful()))
+    assert is_capturable(build())
+    assert is_capturable(build(branching="sigsoftmax", leaf_layers=2, decision_layers=2))
+    assert not is_capturable(build(branching=lambda logits, axis: torch.softmax(logits, axis)))
+    assert not is_capturable(with_decision(Curious()))
+    assert is_capturable(with_decision(Careful()))
     watched = build()
     watched.leaf.register_forward_hook(lambda *_: None)  # a replay would not call it
-    assert not can_capture(watched)
+    assert not is_capturable(watched)
     history = train(
         with_decision(Curious()).to(DEVICE),
         TensorRows(*table(30)),

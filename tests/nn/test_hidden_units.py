@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from tartree.nn.units import FusedUnits, activate
+from tartree.nn.hidden_units import FusedUnits, activate
 
 from ..conftest import DEVICE
 

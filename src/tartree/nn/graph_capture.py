@@ -11,27 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from tartree.nn import dispatch
 from tartree.nn.tree import Selection, Tree
 
 EAGER_CALLS = 2  # before capture: what is loaded or compiled at first use cannot be captured
-
-
-def can_capture(tree: Tree) -> bool:
-    """Whether a tree is known never to wait for the GPU: made of this library's and torch's own modules.
-
-    A decision or leaf of the user's own is captured where its class says so, with ``capturable = True``. Modules with
-    forward hooks are not, since a replay would not call them.
-    """
-    return tree.branching.activation.is_capturable and all(_is_known(module) for module in tree.modules())
-
-
-def _is_known(module: nn.Module) -> bool:
-    if module._forward_hooks or module._forward_pre_hooks:
-        return False
-    home = type(module).__module__
-    return home.startswith(("tartree.nn.", "torch.nn.")) or getattr(module, "capturable", False) is True
 
 
 class Captured:
@@ -94,7 +79,7 @@ class Predictor:
         self.tree, self.x, self.selection = tree.eval(), x, selection
         self.run: Callable[[], None] = self._predict
         self._predict()  # whatever is wrong is said here
-        if x.device.type == "cuda" and can_capture(tree):
+        if dispatch.captures_prediction(tree, x):
             self.run = Captured(self._predict)
             aside = torch.cuda.Stream(x.device)
             aside.wait_stream(torch.cuda.current_stream(x.device))

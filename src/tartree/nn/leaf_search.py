@@ -96,7 +96,7 @@ class Searcher:
     def __init__(self, tree: Tree) -> None:
         self.structure, self.decision, self.branching = tree.structure, tree.decision, tree.branching
         self.usable = False
-        self.costs: dict[int, tuple[float, float, float]] = {}  # of a batch, as `best_leaf` reckons them
+        self.plans: dict[int, Any] = {}  # of a batch size, made by `dispatch`
         mlp: Any = self.decision._modules.get("mlp")
         self.mlp: Any = mlp
         self.searchable: bool = (

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from tartree.nn.axis import SURE, check_two_children
+from tartree.nn.axis_decision import SURE, check_two_children
 from tartree.structure import Structure
 
 ZERO = float(np.float32(1e-35))  # up to here a number counts as zero, for splits that take zero for a gap

@@ -12,11 +12,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
-from tartree.ops import fused
+from tartree.ops.backend import takes_unit_kernels
 
 BATCH_BLOCK = 512
 LEVELS = 2**16  # shares of dropout are rounded to one over this
-MOST_NUMBERS = 2**31  # that random numbers are counted up to
 
 
 def activate(units: Tensor, bias: Tensor, dropout: float) -> Tensor:
@@ -30,17 +29,12 @@ def activate(units: Tensor, bias: Tensor, dropout: float) -> Tensor:
     dropout : float
         Share of units to drop; 0 in prediction.
     """
-    if _suits(units):
+    if takes_unit_kernels(units):
         result: Tensor = FusedUnits.apply(units, bias, dropout)  # type: ignore[no-untyped-call]
         return result
     added = bias.view(units.shape[:-1]).unsqueeze(-1)
     units = units.add_(added) if units.dtype == bias.dtype else units + added
     return F.dropout(F.elu(units, inplace=True), dropout, training=dropout > 0)
-
-
-def _suits(units: Tensor) -> bool:
-    known = units.dtype in (torch.float32, torch.bfloat16, torch.float16)
-    return units.device.type == "cuda" and known and 0 < units.numel() < MOST_NUMBERS and fused.has_triton()
 
 
 class FusedUnits(torch.autograd.Function):

@@ -7,8 +7,11 @@ from sklearn.datasets import load_iris
 
 import tartree
 from tartree import Structure, TartClassifier, losses
-from tartree.nn import Classes, PieceLeaf, Pieces, Tree, blocks
-from tartree.nn.pieces import normal_pieces
+from tartree.nn import Classes, PieceLeaf, Pieces, Tree, dispatch, leaf_blocks
+from tartree.nn.piecewise_leaf import normal_pieces
+from tartree.training import Recipe
+from tartree.training.batches import Batch
+from tartree.training.loss_gradient import write_gradient
 
 from ..conftest import DEVICE
 from ..tolerances import assert_same
@@ -68,13 +71,13 @@ def test_members_without_pieces_begin_as_perceptrons_of_the_features():
 
 
 def test_a_few_leaves_at_a_time_give_the_same_gradient(monkeypatch):
-    monkeypatch.setattr(blocks, "FEW", 0)
-    monkeypatch.setattr(blocks, "BLOCK", 64)
+    monkeypatch.setattr(dispatch, "FEW_UNITS", 0)
+    monkeypatch.setattr(leaf_blocks, "BLOCK", 64)
     torch.manual_seed(0)
     tree = Tree.build(Structure(2), 3, Classes(2), members=2, leaf=Pieces(hidden=4, pieces=4, mixed=True))
     x, y = torch.randn(7, 3), torch.randint(2, (7,))
-    assert blocks.suits(tree.leaf, x)
-    loss = losses.expected_gradient(tree, x, y, None)
+    assert dispatch.computes_leaves_in_blocks(tree.leaf, x)
+    loss = write_gradient(tree, x, Batch(x, y, None), Recipe())
     found = [p.grad.clone() for p in tree.parameters()]
     tree.zero_grad()
     wanted = losses.expected(tree(x), y, tree.output)
