@@ -129,7 +129,7 @@ class Predictor:
             yield pa.table({self.failed: [cloudpickle.dumps(noted(error))]})
 
     def _predicted(self, block: Any) -> Iterator[Any]:
-        from tartree.table.places import naming
+        from tartree.table.row_error import naming
 
         path, n_before = self.table.files[block.file], self.table.rows_of(block).start
         for piece in self.table.read(block, piece_rows=PIECE_ROWS):

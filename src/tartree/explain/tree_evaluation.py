@@ -20,7 +20,7 @@ from torch import Tensor
 from tartree.nn import Classes, Tree
 from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
-from tartree.table.reading import read_table
+from tartree.table.input_table import read_table
 
 #: Numbers held at once while rows are walked through, at most about 64 MB.
 CHUNK_NUMBERS = 2**23

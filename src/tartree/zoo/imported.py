@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from tartree.nn import Selection, Tree
 from tartree.structure import Structure
-from tartree.table.columns import IDENTITY, Feature, Numeric
-from tartree.table.reading import read_table
+from tartree.table import Feature, Numeric, Scaling
+from tartree.table.input_table import read_table
 from tartree.zoo.splits import Booleans, Floats, Integers, SplitTree
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -55,7 +55,7 @@ class PlainEncoder:
     def columns_(self) -> list[Numeric]:
         """What is known of each column: that it holds numbers, and where its thresholds are."""
         ranges = self.ranges or ((0.0, 1.0),) * self.n_features_in_
-        return [Numeric("number", IDENTITY, (low + high) / 2, low, high, False, self.gaps) for low, high in ranges]
+        return [Numeric("number", Scaling(), (low + high) / 2, low, high, False, self.gaps) for low, high in ranges]
 
     @property
     def features_(self) -> list[Feature]:

@@ -25,7 +25,7 @@ from tartree.explain.counterfactuals.goals import Goal, decision_lines, is_out_o
 from tartree.explain.counterfactuals.row_edits import original_value, with_values, written_near
 from tartree.explain.simplification.distillation import predict_rows
 from tartree.explain.text.number_text import candidates, exact_text, mark_missing
-from tartree.table.reading import read_table
+from tartree.table.input_table import read_table
 
 FloatArray = NDArray[np.float64]
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tartree.explain.tree_view.views import ColumnView
 from tartree.table.columns import as_numbers, as_texts
-from tartree.table.reading import RawColumn, read_table
+from tartree.table.input_table import read_table
+from tartree.table.raw_column import RawColumn
 
 IntArray = NDArray[np.intp]
 
