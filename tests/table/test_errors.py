@@ -169,9 +169,7 @@ def test_numbers_that_do_not_parse_are_named():
     message = "column 'age' must hold a number or a missing value in every row, but row 1 holds 'old'"
     with pytest.raises(ValueError, match=message):
         encoder.transform(FRAME.assign(age=["3", "old", None]))
-    with pytest.raises(
-        ValueError, match="column 'age' must hold a number in every row, as it did in fit, got a date"
-    ):
+    with pytest.raises(ValueError, match="column 'age' must hold a number in every row, as it did in fit, got a date"):
         encoder.transform(FRAME.assign(age=pd.to_datetime(["2020-01-01"] * 3)))
 
 
@@ -192,7 +190,9 @@ def test_dates_that_do_not_parse_are_named():
 
 def test_shape_of_inverse_transform():
     encoder = TableEncoder().fit(FRAME)
-    with pytest.raises(ValueError, match=re.escape("X must have the shape (rows, 3), as transform returns it, got (1, 2)")):
+    with pytest.raises(
+        ValueError, match=re.escape("X must have the shape (rows, 3), as transform returns it, got (1, 2)")
+    ):
         encoder.inverse_transform(np.ones((1, 2)))
 
 

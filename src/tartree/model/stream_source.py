@@ -29,8 +29,8 @@ from tartree.model.stream_blocks import (
 from tartree.model.target import TargetCodec, as_array, as_values, check_target_type
 from tartree.table import ParquetTable, TableEncoder
 from tartree.table.parquet import as_parquet
-from tartree.table.row_error import RowError
 from tartree.table.parquet.arrow_families import family
+from tartree.table.row_error import RowError
 from tartree.training import SINGLE_WORKER, Rows, StreamRows, WorkerGroup
 from tartree.training.shards import SHARDS, Shards, concatenate_chunks
 from tartree.training.stream import SplitFractions

@@ -30,22 +30,22 @@ def mean_gradient(gradient: Gradient, moves: Tensor, change: Tensor, points: tup
     outputs). Rows that are complete after few points take no more.
     """
     rows = torch.arange(moves.shape[-2])
-    found = moves.new_zeros((*moves.shape, change.shape[-1]))
-    per_place = max(1, found.numel() // max(1, len(rows)))
+    result = moves.new_zeros((*moves.shape, change.shape[-1]))
+    per_point = max(1, result.numel() // max(1, len(rows)))
     for count in points:
         if not len(rows):
             break
-        mean = moves.new_zeros((*moves.shape[:-2], len(rows), *found.shape[-2:]))
-        places, weights = (torch.from_numpy(part) / 2 for part in np.polynomial.legendre.leggauss(count))
-        together = max(1, CHUNK_NUMBERS // (per_place * len(rows)))
-        for ways, shares in zip((places + 0.5).split(together), weights.split(together), strict=True):
+        mean = moves.new_zeros((*moves.shape[:-2], len(rows), *result.shape[-2:]))
+        positions, weights = (torch.from_numpy(part) / 2 for part in np.polynomial.legendre.leggauss(count))
+        together = max(1, CHUNK_NUMBERS // (per_point * len(rows)))
+        for ways, shares in zip((positions + 0.5).split(together), weights.split(together), strict=True):
             slopes = gradient(rows.repeat(len(ways)), ways.repeat_interleave(len(rows)))
             mean += torch.einsum("q,...qrko->...rko", shares, slopes.unflatten(-3, (len(ways), len(rows))))
-        found[..., rows, :, :] = mean
-        got = torch.einsum("...rk,...rko->...ro", moves[..., rows, :], mean)
-        missing = (got - change[..., rows, :]).abs().amax(-1)  # (..., rows)
+        result[..., rows, :, :] = mean
+        covered = torch.einsum("...rk,...rko->...ro", moves[..., rows, :], mean)
+        missing = (covered - change[..., rows, :]).abs().amax(-1)  # (..., rows)
         rows = rows[missing.reshape(-1, len(rows)).amax(0) > COMPLETE]
-    return found
+    return result
 
 
 def completed(parts: Tensor, change: Tensor, moves: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Way:
+class TreePath:
     """One way from the root to a leaf: nodes by their numbers within the layers, and the edge taken below each."""
 
     probability: float
@@ -23,7 +23,7 @@ class Way:
     edges: tuple[int, ...]  # numbers within the layer's edges
 
 
-def likely_ways(structure: Structure, shares: Sequence[FloatArray], share: float, most: int) -> list[Way]:
+def likely_paths(structure: Structure, shares: Sequence[FloatArray], share: float, max_paths: int) -> list[TreePath]:
     """Ways in falling order of probability, until together they have `share` of it or there are `most`.
 
     `shares` are, for each layer, what each edge gets of its parent's arrival, (edges,).
@@ -37,24 +37,24 @@ def likely_ways(structure: Structure, shares: Sequence[FloatArray], share: float
         level = np.zeros(structure.widths[d])
         np.maximum.at(level, parents, shares[d] * best[-1][children])
         best.append(level)
-        own: list[list[int]] = [[] for _ in range(structure.widths[d])]
+        edges_of_node: list[list[int]] = [[] for _ in range(structure.widths[d])]
         for e, parent in enumerate(parents.tolist()):
-            own[parent].append(e)
-        below.append(own)
+            edges_of_node[parent].append(e)
+        below.append(edges_of_node)
     best, below = best[::-1], below[::-1]
     queue: list[tuple[float, float, tuple[int, ...], tuple[int, ...]]] = [(-float(best[0][0]), 1.0, (0,), ())]
-    found: list[Way] = []
+    paths: list[TreePath] = []
     total = 0.0
-    while queue and len(found) < most and total < share - 1e-12:
-        _, probability, nodes, taken = heapq.heappop(queue)
-        d = len(taken)
+    while queue and len(paths) < max_paths and total < share - 1e-12:
+        _, probability, nodes, edge_path = heapq.heappop(queue)
+        d = len(edge_path)
         if d == structure.depth:
-            found.append(Way(probability, nodes, taken))
+            paths.append(TreePath(probability, nodes, edge_path))
             total += probability
             continue
         for e in below[d][nodes[-1]]:
             child = int(edges[d][1][e])
             onward = probability * float(shares[d][e])
             if onward > 0:
-                heapq.heappush(queue, (-onward * float(best[d + 1][child]), onward, (*nodes, child), (*taken, e)))
-    return found
+                heapq.heappush(queue, (-onward * float(best[d + 1][child]), onward, (*nodes, child), (*edge_path, e)))
+    return paths

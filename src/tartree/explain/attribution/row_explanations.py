@@ -11,17 +11,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tartree.checks import check_integer
 from tartree.explain import tree_evaluation as ev
+from tartree.explain.arguments import missing_mask
 from tartree.explain.attribution.contributions import contributions
 from tartree.explain.attribution.gradients import jacobians
-from tartree.explain.attribution.likely_paths import likely_ways
+from tartree.explain.attribution.likely_paths import likely_paths
 from tartree.explain.text.number_text import format_number, mark_missing
 from tartree.explain.text.terms import term_of
 from tartree.explain.tree_view.assembly import make_view, usual_spread
 from tartree.explain.tree_view.views import ConditionView, TreeView
+from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.nn import Tree
+from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
-from tartree.table import Feature, Scaling
+from tartree.table import Feature
 
 FloatArray = NDArray[np.float64]
 
@@ -79,13 +83,13 @@ class RowExplanation:
         """Columns with the largest contributions to an output, by default the most probable class or first target."""
         if output is None:
             output = int(self.prediction.argmax()) if self.label is not None else 0
-        own = self.contributions[:, output]
-        order = np.argsort(-np.abs(own), kind="stable")[:most]
-        return [(self.columns[k], float(own[k])) for k in order]
+        values = self.contributions[:, output]
+        order = np.argsort(-np.abs(values), kind="stable")[:most]
+        return [(self.columns[k], float(values[k])) for k in order]
 
-    def said(self, column: str) -> str:
+    def value_text(self, column: str) -> str:
         """The value of a column as text; of a gap, what is read in its place."""
-        return mark_missing(_said(self.values[column]), column in self.gaps)
+        return mark_missing(_value_text(self.values[column]), column in self.gaps)
 
     def text(self, most: int = 5) -> str:
         """A few lines to read."""
@@ -96,7 +100,7 @@ class RowExplanation:
             lines += [f"  {format_number(step.probability)}  {step.condition}" for step in path.steps]
         lines.append(f"contributions, from {format_number(float(self.base[output]))} of the reference row")
         parts = self.strongest(output, most)
-        lines += [f"  {value:+.4f}  {name} = {self.said(name)}" for name, value in parts]
+        lines += [f"  {value:+.4f}  {name} = {self.value_text(name)}" for name, value in parts]
         return "\n".join(lines)
 
 
@@ -143,7 +147,7 @@ class Explanation:
 
     def __getitem__(self, row: int) -> RowExplanation:
         if not -len(self) <= row < len(self):
-            raise IndexError(f"row must be below {len(self)}, however: {row}")
+            raise IndexError(f"row must be from {-len(self)} to {len(self) - 1}, got {row}")
         row %= len(self)
         labels = self.tree.labels
         n_leaves = self.tree.n_leaves
@@ -168,13 +172,13 @@ class Explanation:
         ends = np.cumsum([len(structure.edges(d)[0]) for d in range(structure.depth)])
         shares = np.split(self.edge_shares[member, row], ends[:-1]) if structure.depth else []
         first = np.concatenate([[0], np.cumsum(structure.widths)])
-        for way in likely_ways(structure, shares, self.share, self.max_paths):
+        for path in likely_paths(structure, shares, self.share, self.max_paths):
             steps = []
             for d in range(structure.depth):
-                node = self.tree.nodes[int(first[d]) + way.nodes[d]]
+                node = self.tree.nodes[int(first[d]) + path.nodes[d]]
                 if len(node.children) < 2:
                     continue
-                position = node.children.index(int(first[d + 1]) + way.nodes[d + 1])
+                position = node.children.index(int(first[d + 1]) + path.nodes[d + 1])
                 condition = self.tree.members[member].conditions[node.number]
                 assert condition is not None
                 branches = tuple(float(self.edge_shares[member, row, e]) for e in node.edges)
@@ -189,7 +193,7 @@ class Explanation:
                         terms,
                     )
                 )
-            yield Path(member, way.probability, way.nodes[-1], tuple(steps))
+            yield Path(member, path.probability, path.nodes[-1], tuple(steps))
 
     def _terms(
         self, member: int, row: int, condition: ConditionView, logits: tuple[int, ...], position: int
@@ -214,13 +218,13 @@ class Explanation:
         terms = []
         for k in order[slopes[order] != 0][: self.max_terms]:
             term = term_of(self.features[k], int(k), float(slopes[k]), float(strength[k]))
-            said = mark_missing(_said(self.values[term.name][row]), bool(self.gaps[row, term.column]))
-            terms.append(StepTerm(term.label, sign * term.weight, said, float(effects[k])))
+            value_text = mark_missing(_value_text(self.values[term.name][row]), bool(self.gaps[row, term.column]))
+            terms.append(StepTerm(term.label, sign * term.weight, value_text, float(effects[k])))
         return tuple(terms)
 
 
 def explain_rows(
-    estimator: Any,
+    estimator: FittedModel | HasModel,
     X: Any,
     *,
     background: Any = None,
@@ -259,51 +263,52 @@ def explain_rows(
     >>> bool(abs(total - model.predict_proba(X[:10])).max() < 1e-5)
     True
     """
-    tree = ev.double_tree(estimator)
+    model = fitted_model(estimator)
+    tree = model.double_tree()
     if not 0 < share <= 1:
-        raise ValueError(f"share must be above 0 and at most 1, however: {share=}")
-    ev.check_count("max_paths", max_paths)
-    ev.check_count("max_terms", max_terms)
-    x = ev.encode(estimator, X)
-    reference = reference_row(estimator, background)
-    parts = contributions(tree, x, reference, estimator.selection)
-    center, scale = ev.target_scaling(estimator)
-    encoder = estimator.encoder_
+        raise ValueError(f"share must be above 0 and at most 1, got {share}")
+    check_integer("max_paths", max_paths, 1)
+    check_integer("max_terms", max_terms, 1)
+    x = model.encode(X)
+    reference = reference_row(model, background)
+    parts = contributions(tree, x, reference, model.selection)
+    center, scale = model.target_scaling
+    encoder = model.encoder
     owner = torch.tensor([feature.column for feature in encoder.features_], dtype=torch.long)
 
     def by_column(part: Tensor) -> FloatArray:
         total = part.new_zeros(len(part), encoder.n_features_in_, part.shape[-1]).index_add_(1, owner, part)
-        own: FloatArray = total.numpy() * scale
-        return own
+        scaled: FloatArray = total.numpy() * scale
+        return scaled
 
-    here = list(ev.in_chunks(tree, x))
+    evaluations = list(ev.in_chunks(tree, x))
     structure = tree.structure
     shares = [
         torch.cat(
             [part.branching[..., :0]]
-            + [ev.edge_shares(part.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)],
+            + [edge_shares(part.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)],
             dim=-1,
         )
-        for part in here
+        for part in evaluations
     ]
-    around = None if background is not None else _around(estimator, reference)
-    plain = make_view(estimator, background, None, None, max_terms=max_terms, typical=3, around=around)
-    nonlinear = any(c is not None and c.kind == "gradient" for member in plain.members for c in member.conditions)
+    around = None if background is not None else _gradient_rows(model, reference)
+    tree_view = make_view(model, background, None, None, max_terms=max_terms, typical=3, around=around)
+    nonlinear = any(c is not None and c.kind == "gradient" for member in tree_view.members for c in member.conditions)
     return Explanation(
-        plain,
-        tuple(column.name for column in plain.columns),
-        plain.outputs,
+        tree_view,
+        tuple(column.name for column in tree_view.columns),
+        tree_view.outputs,
         reference.numpy(),
         center + scale * parts.base.numpy(),
         center + scale * parts.prediction.numpy(),
         by_column(parts.path),
         by_column(parts.leaf),
-        torch.cat([torch.cat(part.arrivals, dim=-1) for part in here], dim=1).numpy(),
+        torch.cat([torch.cat(part.arrivals, dim=-1) for part in evaluations], dim=1).numpy(),
         torch.cat(shares, dim=1).numpy(),
         x.numpy(),
         encoder.inverse_transform(x.numpy()),
         _slopes(tree, x) if nonlinear else None,
-        ev.gaps(X),
+        missing_mask(X),
         tuple(encoder.features_),
         share,
         max_paths,
@@ -311,47 +316,40 @@ def explain_rows(
     )
 
 
-def _said(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return format_number(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
-def reference_row(estimator: Any, background: Any = None) -> Tensor:
+def reference_row(model: FittedModel, background: Any = None) -> Tensor:
     """The row that others are compared with, encoded, (features,).
 
     The mean of the encoded background; without one, mean numbers and most frequent levels.
     """
     if background is not None:
-        x = ev.encode(estimator, background)
+        x = model.encode(background)
         if not len(x):
-            raise ValueError("background must have rows, however: it has none")
+            raise ValueError("background must have at least one row, got none")
         return x.mean(0)
-    encoder = estimator.encoder_
+    encoder = model.encoder
     row = torch.zeros(len(encoder.features_), dtype=torch.float64)
-    seen: set[int] = set()
+    visited: set[int] = set()
     for k, feature in enumerate(encoder.features_):
-        column = encoder.columns_[feature.column]
-        first = feature.column not in seen
-        seen.add(feature.column)
-        if column.kind == "category":
-            row[k] = float(first)  # levels stand in order of frequency
-        elif column.kind == "boolean" and feature.kind == "level":
-            row[k] = float(column.fill)
-        elif feature.kind == "value" and feature.scaling == Scaling():  # not scaled: 0 is nothing special
-            row[k] = column.fill
+        row[k] = encoder.columns_[feature.column].reference(feature, is_first=feature.column not in visited)
+        visited.add(feature.column)
     return row
 
 
-def _around(estimator: Any, reference: Tensor) -> Tensor:
+def _gradient_rows(model: FittedModel, reference: Tensor) -> Tensor:
     """Encoded rows for mean gradients where no background is given: of training, or drawn where none were kept.
 
     Never the rows that are explained, so that the model reads the same for all of them.
     """
-    kept = ev.training_rows(estimator)
+    kept = model.training_rows
     if kept is not None and len(kept[0]):
         return kept[0]
-    values = torch.tensor([float(feature.kind == "value") for feature in estimator.encoder_.features_])
+    values = torch.tensor([float(feature.kind == "value") for feature in model.encoder.features_])
     drawn = torch.randn(256, len(values), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return reference + drawn * values * torch.from_numpy(usual_spread(estimator))
+    return reference + drawn * values * torch.from_numpy(usual_spread(model))
 
 
 def _slopes(tree: Tree, x: Tensor) -> FloatArray:

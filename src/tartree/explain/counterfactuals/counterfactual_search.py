@@ -8,7 +8,6 @@ as far as the prediction allows. Where nothing is found, interval arithmetic may
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import numbers
 from collections.abc import Iterator, Sequence
@@ -20,12 +19,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain import tree_evaluation as ev
+from tartree.explain.arguments import missing_mask
 from tartree.explain.counterfactuals.goals import Goal, decision_lines, is_out_of_reach
-from tartree.explain.counterfactuals.row_edits import original_value, with_values, written_near
+from tartree.explain.counterfactuals.row_edits import with_values
 from tartree.explain.simplification.distillation import predict_rows
 from tartree.explain.text.number_text import candidates, exact_text, mark_missing
+from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.table.input_table import read_table
+from tartree.table.quantities import QUANTITIES
 
 FloatArray = NDArray[np.float64]
 
@@ -84,8 +85,9 @@ class Counterfactual:
 
 def _text(value: Any, unit: str) -> str:
     """A value such that it is read as this very value."""
-    text = exact_text(float(value)) if isinstance(value, float | np.floating) else str(value)
-    return f"{text} s" if unit == "duration" else text
+    if isinstance(value, float | np.floating):
+        return exact_text(float(value)) + QUANTITIES[unit].suffix
+    return str(value)
 
 
 def _prediction_texts(before: Any, after: Any) -> tuple[str, str]:
@@ -106,7 +108,7 @@ class _Trial:
 
 
 def counterfactual(
-    estimator: Any,
+    estimator: FittedModel | HasModel,
     row: Any,
     X: Any,
     *,
@@ -147,29 +149,28 @@ def counterfactual(
     (True, True)
     """
     if max_columns not in (1, 2):
-        raise ValueError(f"max_columns must be 1 or 2, however: {max_columns=}")
+        raise ValueError(f"max_columns must be 1 or 2, got {max_columns!r}")
     row = row.reshape(1, -1) if isinstance(row, np.ndarray) and row.ndim == 1 else row
     target = _plain(target)
-    start = ev.encode(estimator, row)
+    model = fitted_model(estimator)
+    start = model.encode(row)
     if len(start) != 1:
-        raise ValueError(f"row must be a table with one row, however: it has {len(start)}")
-    search = _Search(
-        estimator, start, ev.encode(estimator, X), _goal(estimator, start, target), _fixed(estimator, fixed)
-    )
-    missing = ev.gaps(row)[0]
-    before = _plain(estimator.predict(row)[0])
+        raise ValueError(f"row must be a table with one row, got {len(start)} rows")
+    search = _Search(model, start, model.encode(X), _goal(model, start, target), _fixed(model, fixed))
+    missing = missing_mask(row)[0]
+    before = _plain(model.predict(row)[0])
     plain = search.predict(start)[0].numpy()
     for trial in itertools.islice(search.trials(max_columns), CHECKED):
         for attempt in search.attempts(trial):
             for values in search.shown(attempt):
                 changed = with_values(row, values)
-                encoded = ev.encode(estimator, changed)
+                encoded = model.encode(changed)
                 predicted = search.predict(encoded)
                 if not search.surely_reached(predicted)[0] or not search.inside(encoded[0], trial.columns):
                     continue
-                after = _plain(estimator.predict(changed)[0])
-                # In single precision, on a GPU, the estimator itself may not see so small a change yet.
-                if search.goal.classes and after not in estimator.classes_[list(search.goal.classes)].tolist():
+                after = _plain(model.predict(changed)[0])
+                # In single precision, on a GPU, the model itself may not see so small a change yet.
+                if search.goal.classes and after not in model.classes[list(search.goal.classes)].tolist():
                     continue
                 changes = tuple(
                     search.change(k, start, value, encoded[0], row, bool(missing[k])) for k, value in values.items()
@@ -185,32 +186,32 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _fixed(estimator: Any, fixed: str | Sequence[str]) -> set[int]:
+def _fixed(model: FittedModel, fixed: str | Sequence[str]) -> set[int]:
     fixed = [fixed] if isinstance(fixed, str) else fixed
-    names = ev.column_names(estimator)
+    names = model.column_names
     unknown = [name for name in fixed if name not in names]
     if unknown:
-        raise ValueError(f"fixed must name columns, however: {unknown[0]!r} is none of {names[:10]}")
+        raise ValueError(f"fixed must name columns of {names[:10]}, got {unknown[0]!r}")
     return {names.index(name) for name in fixed}
 
 
-def _goal(estimator: Any, start: Tensor, target: Any) -> Goal:
-    tree = ev.double_tree(estimator)
-    center, scale = ev.target_scaling(estimator)
-    now = center + scale * predict_rows(tree, start, estimator.selection).numpy()[0]
-    if ev.is_classifier(estimator):
-        labels = estimator.classes_.tolist()
+def _goal(model: FittedModel, start: Tensor, target: Any) -> Goal:
+    tree = model.double_tree()
+    center, scale = model.target_scaling
+    now = center + scale * predict_rows(tree, start, model.selection).numpy()[0]
+    if model.is_classifier:
+        labels = model.classes.tolist()
         current = int(now.argmax())
         if target is None:
             return Goal(tuple(k for k in range(len(labels)) if k != current))
         if target not in labels:
-            raise ValueError(f"target must be one of the classes {labels[:10]}, however: {target!r}")
+            raise ValueError(f"target must be one of the classes {labels[:10]}, got {target!r}")
         if labels.index(target) == current:
-            raise ValueError(f"target must be another class than the row's, however: it is {target!r} already")
+            raise ValueError(f"target must be another class than the predicted one, got {target!r}")
         return Goal((labels.index(target),))
     if not isinstance(target, numbers.Real) or isinstance(target, bool) or len(now) > 1:
         raise ValueError(
-            "target must be the value to reach, of a model with one target column, however: "
+            "target must be the value to reach, of a model with one target column, got "
             f"{target!r}, {len(now)} column(s)"
         )
     wanted = float(target)
@@ -218,27 +219,27 @@ def _goal(estimator: Any, start: Tensor, target: Any) -> Goal:
 
 
 class _Search:
-    def __init__(self, estimator: Any, start: Tensor, x: Tensor, goal: Goal, fixed: set[int]) -> None:
-        self.estimator = estimator
-        self.tree = ev.double_tree(estimator)
+    def __init__(self, model: FittedModel, start: Tensor, x: Tensor, goal: Goal, fixed: set[int]) -> None:
+        self.model = model
+        self.tree = model.double_tree()
         self.start = start[0]
         self.goal = goal
-        encoder = estimator.encoder_
+        encoder = model.encoder
         self.slices: list[list[int]] = [[] for _ in range(encoder.n_features_in_)]
         for k, feature in enumerate(encoder.features_):
             self.slices[feature.column].append(k)
         if not len(x):
-            raise ValueError("X must have rows to know the ranges of, however: it has none")
+            raise ValueError("X must have at least one row to take ranges from, got none")
         self.x = x
         self.lines = decision_lines(self.tree, len(self.start))
         self.n_tried = [0, 0]  # changes of one column and of two
         self.low, self.high = x.amin(0), x.amax(0)
         self.spread = x.std(0, correction=0)
-        self.center, self.scale = (torch.from_numpy(part) for part in ev.target_scaling(estimator))
-        self.free = [k for k, own in enumerate(self.slices) if own and k not in fixed]
+        self.center, self.scale = (torch.from_numpy(part) for part in model.target_scaling)
+        self.free = [k for k, features in enumerate(self.slices) if features and k not in fixed]
 
     def predict(self, rows: Tensor) -> Tensor:
-        return self.center + self.scale * predict_rows(self.tree, rows, self.estimator.selection)
+        return self.center + self.scale * predict_rows(self.tree, rows, self.model.selection)
 
     def margin(self, rows: Tensor) -> Tensor:
         return self.goal.margin(self.predict(rows))
@@ -253,76 +254,75 @@ class _Search:
     def shown(self, attempt: dict[int, Tensor]) -> Iterator[dict[int, Any]]:
         """Values for the columns of an attempt as a table may hold them, those with the fewest digits first."""
         choices = {column: list(self._shown(column, encoded)) for column, encoded in attempt.items()}
-        for place in range(max(map(len, choices.values()))):
-            yield {column: own[min(place, len(own) - 1)] for column, own in choices.items()}
+        for index in range(max(map(len, choices.values()))):
+            yield {column: values[min(index, len(values) - 1)] for column, values in choices.items()}
 
     def _shown(self, column: int, encoded: Tensor) -> Iterator[Any]:
         """Values near an encoded one, the shortest first, all of them further from the row than the encoded one."""
         k = self.value_feature(column)
-        fitted = self.estimator.encoder_.columns_[column]
-        exact = original_value(self.estimator, column, encoded)
+        fitted: Any = self.model.encoder.columns_[column]
         if k is None or fitted.whole:
-            yield exact
+            yield fitted.cell(encoded.numpy())
             return
         wanted = float(encoded[self.slices[column].index(k)])
         up = wanted > float(self.start[k])
         value = float(fitted.scaling.decode(np.array([wanted]))[0])
-        if fitted.unit in ("number", "duration"):
-            for rounded in candidates(value, up=up):
-                moved = abs(float(fitted.scaling.encode(np.array([rounded]))[0]) - wanted)
-                if moved <= ROUNDING * float(self.spread[k]) or rounded == value:
-                    yield datetime.timedelta(seconds=rounded) if fitted.unit == "duration" else rounded
+        quantity = fitted.quantity
+        if quantity.step is not None:
+            yield from quantity.texts_near(value, up=up)
             return
-        yield from written_near(value, fitted.unit, up=up)
+        for rounded in candidates(value, up=up):
+            moved = abs(float(fitted.scaling.encode(np.array([rounded]))[0]) - wanted)
+            if moved <= ROUNDING * float(self.spread[k]) or rounded == value:
+                yield quantity.cell(rounded, fine=True)
 
     def change(self, column: int, start: Tensor, value: Any, encoded: Tensor, row: Any, missing: bool) -> Change:
         """What a column was and is, in the units of its column."""
-        encoder = self.estimator.encoder_
-        name = ev.column_names(self.estimator)[column]
-        fitted = encoder.columns_[column]
+        encoder = self.model.encoder
+        name = self.model.column_names[column]
+        fitted: Any = encoder.columns_[column]
         before = encoder.inverse_transform(start.numpy())[name][0]
-        unit = str(getattr(fitted, "unit", "number"))
-        if self.value_feature(column) is not None and unit in ("number", "duration"):
-            before = fitted.fill if missing else float(read_table(row).read(column).numbers(unit)[0])
-            value = value.total_seconds() if isinstance(value, datetime.timedelta) else value
+        quantity = fitted.quantity
+        if self.value_feature(column) is not None and not quantity.is_text:
+            before = fitted.fill if missing else float(read_table(row).read(column).numbers(quantity.name)[0])
+            value = value if isinstance(value, int | float) else quantity.parse(value)
             if fitted.whole and float(before).is_integer():
                 before = int(before)
-        return Change(name, before, value, self.size(column, encoded[self.slices[column]]), missing, unit)
+        return Change(name, before, value, self.size(column, encoded[self.slices[column]]), missing, quantity.name)
 
     def inside(self, encoded: Tensor, columns: Sequence[int]) -> bool:
         """Whether the changed columns are within the data's ranges."""
-        own = [k for column in columns for k in self.slices[column]]
-        reach = 1e-6 * (1 + self.high[own] - self.low[own])
-        return bool(((encoded[own] >= self.low[own] - reach) & (encoded[own] <= self.high[own] + reach)).all())
+        features = [k for column in columns for k in self.slices[column]]
+        reach = 1e-6 * (1 + self.high[features] - self.low[features])
+        return bool(
+            (
+                (encoded[features] >= self.low[features] - reach) & (encoded[features] <= self.high[features] + reach)
+            ).all()
+        )
 
     def value_feature(self, column: int) -> int | None:
         """The feature of a number; None for booleans and categories."""
-        features = self.estimator.encoder_.features_
+        features = self.model.encoder.features_
         return next((k for k in self.slices[column] if features[k].kind == "value"), None)
 
     def size(self, column: int, encoded: Tensor) -> float:
-        own = self.slices[column]
+        features = self.slices[column]
         k = self.value_feature(column)
         if k is None:
-            return float(not torch.equal(encoded, self.start[own]))
-        filled = [f for f in own if f != k and self.start[f] > 0.5]
-        moved = (encoded[own.index(k)] - self.start[k]).abs() / self.spread[k].clamp_min(1e-12)
+            return float(not torch.equal(encoded, self.start[features]))
+        filled = [f for f in features if f != k and self.start[f] > 0.5]
+        moved = (encoded[features.index(k)] - self.start[k]).abs() / self.spread[k].clamp_min(1e-12)
         return float(moved) + len(filled)  # a gap that is filled counts too
 
     def options(self, column: int, count: int, base: Tensor | None = None) -> list[Tensor]:
         """Encoded values of a column that may be tried; decisions turn as they do for the row `base`."""
-        own = self.slices[column]
+        positions = self.slices[column]
         k = self.value_feature(column)
-        features = self.estimator.encoder_.features_
+        features = self.model.encoder.features_
         if k is None:
-            rows = []
-            fitted = self.estimator.encoder_.columns_[column]
-            if fitted.kind == "boolean":
-                rows = [torch.zeros(len(own)), torch.eye(len(own))[0]]
-            else:
-                eye = torch.eye(len(own))
-                rows = [eye[i] for i, f in enumerate(own) if features[f].kind == "level" and self.high[f] > 0.5]
-            return [row.double() for row in rows if not torch.equal(row.double(), self.start[own])]
+            fitted = self.model.encoder.columns_[column]
+            rows = map(torch.from_numpy, fitted.alternatives(self.high[positions].numpy()))
+            return [row for row in rows if not torch.equal(row, self.start[positions])]
         low, high = float(self.low[k]), float(self.high[k])
         values = np.linspace(low, high, count)
         if count == GRID:
@@ -335,12 +335,12 @@ class _Search:
             values = features[k].scaling.encode(np.concatenate([np.floor(decoded + 1e-6), np.ceil(decoded - 1e-6)]))
             values = values[(values >= low - 1e-6) & (values <= high + 1e-6)]
         values = np.unique(values)
-        made = []
+        values_made = []
         for value in values:
-            encoded = torch.zeros(len(own), dtype=torch.float64)
-            encoded[own.index(k)] = float(value)
-            made.append(encoded)
-        return made
+            encoded = torch.zeros(len(positions), dtype=torch.float64)
+            encoded[positions.index(k)] = float(value)
+            values_made.append(encoded)
+        return values_made
 
     def _turns(self, column: int, k: int, base: Tensor, count: int) -> FloatArray:
         """Encoded values of a number on both sides of where a linear decision turns, and between two turns."""
@@ -349,8 +349,10 @@ class _Search:
         row = base.clone()
         row[self.slices[column]] = 0  # a gap is filled
         weight, bias = self.lines
-        own = weight[:, k]
-        at = (-(weight @ row + bias) / torch.where(own == 0, torch.ones_like(own), own))[own != 0].numpy()
+        features = weight[:, k]
+        at = (-(weight @ row + bias) / torch.where(features == 0, torch.ones_like(features), features))[
+            features != 0
+        ].numpy()
         low, high = float(self.low[k]), float(self.high[k])
         at = np.unique(at[(at > low) & (at < high)])
         most = TURNS if count == GRID else PAIR_TURNS
@@ -371,24 +373,24 @@ class _Search:
         ranges = [(k, float(self.low[k]), float(self.high[k])) for _, k in counted]
         units = (self.center, self.scale)
         # Levels were all tried.
-        proven = is_out_of_reach(self.tree, self.estimator.selection, self.goal, rows, ranges, units)
-        one, two = self.n_tried
-        if proven and not two:
+        proven = is_out_of_reach(self.tree, self.model.selection, self.goal, rows, ranges, units)
+        n_single, n_pairs = self.n_tried
+        if proven and not n_pairs:
             return f"none exists: no change of one column within range leads to {wanted}", True
         if proven:
             return (
-                f"none was found: no change of one column within range leads to {wanted}, nor does any of {two} "
+                f"none was found: no change of one column within range leads to {wanted}, nor does any of {n_pairs} "
                 "changes of two columns that were tried"
             ), False
-        tried = f"{one} changes of one column" + (f" and {two} of two columns" if two else "")
+        tried = f"{n_single} changes of one column" + (f" and {n_pairs} of two columns" if n_pairs else "")
         return f"none was found: of {tried} within range that were tried, none leads to {wanted}", False
 
     def rows(self, trials: Sequence[_Trial]) -> Tensor:
         rows = self.start.repeat(len(trials), 1)
         if trials:
-            spots = [(i, k) for i, trial in enumerate(trials) for column in trial.columns for k in self.slices[column]]
-            which, where = torch.tensor(spots).T
-            rows[which, where] = torch.cat([encoded for trial in trials for encoded in trial.encoded])
+            cells = [(i, k) for i, trial in enumerate(trials) for column in trial.columns for k in self.slices[column]]
+            row_index, feature_index = torch.tensor(cells).T
+            rows[row_index, feature_index] = torch.cat([encoded for trial in trials for encoded in trial.encoded])
         return rows
 
     def trials(self, max_columns: int) -> list[_Trial]:
@@ -402,11 +404,11 @@ class _Search:
         if not single:
             return []
         margins = self.margin(self.rows(single))
-        found = [trial for trial, margin in zip(single, margins.tolist(), strict=True) if margin > 0]
+        reaching = [trial for trial, margin in zip(single, margins.tolist(), strict=True) if margin > 0]
         if max_columns == 2:
-            found += self._pairs(single, margins)
+            reaching += self._pairs(single, margins)
         best: dict[tuple[Any, ...], _Trial] = {}
-        for trial in sorted(found, key=lambda trial: trial.size):
+        for trial in sorted(reaching, key=lambda trial: trial.size):
             sides = tuple(
                 (column, bool(option.sum() > self.start[self.slices[column]].sum()))
                 for column, option in zip(trial.columns, trial.encoded, strict=True)
@@ -426,12 +428,16 @@ class _Search:
         for trial, margin in zip(single, margins.tolist(), strict=True):
             reach[trial.columns[0]] = max(reach.get(trial.columns[0], -np.inf), margin)
         columns = sorted(reach, key=lambda column: -reach[column])[:PAIRED]
-        few = {column: self.options(column, PAIR_GRID)[: 2 * PAIR_GRID] for column in columns}
+        few_options = {column: self.options(column, PAIR_GRID)[: 2 * PAIR_GRID] for column in columns}
         pairs = [
-            _Trial((first, second), (one, two), self.size(first, one) + self.size(second, two))
+            _Trial(
+                (first, second),
+                (first_value, second_value),
+                self.size(first, first_value) + self.size(second, second_value),
+            )
             for first, second in itertools.combinations(columns, 2)
-            for two in few[second]
-            for one in self._beside(first, second, two, few[first])
+            for second_value in few_options[second]
+            for first_value in self._beside(first, second, second_value, few_options[first])
         ]
         self.n_tried[1] = len(pairs)
         if not pairs:
@@ -450,20 +456,20 @@ class _Search:
     def _closer(self, trials: list[_Trial]) -> list[_Trial]:
         """Numbers moved back towards the row, one column after the other, as far as the goal stays reached."""
         trials = list(trials)
-        for place in (0, 1, 0):
+        for index in (0, 1, 0):
             movable = [
                 i
                 for i, trial in enumerate(trials)
-                if place < len(trial.columns) and self.value_feature(trial.columns[place]) is not None
+                if index < len(trial.columns) and self.value_feature(trial.columns[index]) is not None
             ]
             near, far = np.zeros(len(movable)), np.ones(len(movable))
             for _ in range(20 if movable else 0):
                 middle = (near + far) / 2
-                tried = [self._moved(trials[i], place, share) for i, share in zip(movable, middle, strict=True)]
+                tried = [self._moved(trials[i], index, share) for i, share in zip(movable, middle, strict=True)]
                 yes = (self.margin(self.rows(tried)) > 0).numpy()
                 near, far = np.where(yes, near, middle), np.where(yes, middle, far)
             for i, share in zip(movable, far, strict=True):
-                trials[i] = self._moved(trials[i], place, share)
+                trials[i] = self._moved(trials[i], index, share)
         return trials
 
     def _needed(self, trials: list[_Trial]) -> list[_Trial]:
@@ -480,37 +486,37 @@ class _Search:
                 trials[i] = trial if yes else trials[i]
         return trials
 
-    def _moved(self, trial: _Trial, place: int, share: float) -> _Trial:
+    def _moved(self, trial: _Trial, index: int, share: float) -> _Trial:
         """A trial with one of its numbers only a share of the way from the row's own; whole numbers stay whole."""
-        column = trial.columns[place]
+        column = trial.columns[index]
         k = self.value_feature(column)
         assert k is not None
-        feature, spot = self.estimator.encoder_.features_[k], self.slices[column].index(k)
-        value = float(self.start[k] + share * (trial.encoded[place][spot] - self.start[k]))
+        feature, position = self.model.encoder.features_[k], self.slices[column].index(k)
+        value = float(self.start[k] + share * (trial.encoded[index][position] - self.start[k]))
         if feature.whole and share < 1:
-            away = np.ceil if trial.encoded[place][spot] > self.start[k] else np.floor
+            away = np.ceil if trial.encoded[index][position] > self.start[k] else np.floor
             decoded = feature.scaling.decode(np.array([value]))
             value = float(feature.scaling.encode(away(np.round(decoded, 6)))[0])
         encoded = list(trial.encoded)
-        encoded[place] = trial.encoded[place].clone()
-        encoded[place][spot] = value
+        encoded[index] = trial.encoded[index].clone()
+        encoded[index][position] = value
         moved = replace(trial, encoded=tuple(encoded))
         return replace(moved, size=sum(self.size(c, e) for c, e in zip(moved.columns, moved.encoded, strict=True)))
 
     def attempts(self, trial: _Trial) -> list[dict[int, Tensor]]:
         """The trial, and the same a little further, should rounding have lost it."""
-        made = []
+        attempts = []
         for further in (0.0, 1e-6, 1e-4, 1e-2):
             values = {}
             for column, encoded in zip(trial.columns, trial.encoded, strict=True):
                 k = self.value_feature(column)
                 moved = encoded.clone()
                 if k is not None:
-                    spot = self.slices[column].index(k)
-                    step = encoded[spot] - self.start[k]
-                    moved[spot] = (encoded[spot] + step.sign() * further * self.spread[k]).clamp(
+                    position = self.slices[column].index(k)
+                    step = encoded[position] - self.start[k]
+                    moved[position] = (encoded[position] + step.sign() * further * self.spread[k]).clamp(
                         self.low[k], self.high[k]
                     )
                 values[column] = moved
-            made.append(values)
-        return made
+            attempts.append(values)
+        return attempts

@@ -54,7 +54,8 @@ def is_out_of_reach(
     if tree.structure.n_leaves * tree.output.n_numbers * len(columns) > MOST_NUMBERS:
         return False
     return all(
-        _is_column_out_of_reach(tree, selection, goal, row, *own, units) for row, own in zip(rows, columns, strict=True)
+        _is_column_out_of_reach(tree, selection, goal, row, *feature_range, units)
+        for row, feature_range in zip(rows, columns, strict=True)
     )
 
 
@@ -64,15 +65,15 @@ def _is_column_out_of_reach(
     center, scale = units
     ends = torch.linspace(low, high, PARTS + 1, dtype=torch.float64)
     parts = torch.stack([ends[:-1], ends[1:]], dim=1)  # (parts, 2)
-    seen = 0
+    n_parts = 0
     while len(parts):
-        seen += len(parts)
-        if seen > MOST_PARTS:
+        n_parts += len(parts)
+        if n_parts > MOST_PARTS:
             return False
         boxes = Boxes(row.repeat(len(parts), 1), row.repeat(len(parts), 1))
         boxes.low[:, feature], boxes.high[:, feature] = parts[:, 0], parts[:, 1]
-        found = prediction_interval(tree, boxes, selection)
-        open_still = goal.most(Interval(center + scale * found.low, center + scale * found.high)) > -SLACK
+        interval = prediction_interval(tree, boxes, selection)
+        open_still = goal.most(Interval(center + scale * interval.low, center + scale * interval.high)) > -SLACK
         parts = parts[open_still]
         middle = parts.mean(1, keepdim=True)
         parts = torch.cat([torch.cat([parts[:, :1], middle], dim=1), torch.cat([middle, parts[:, 1:]], dim=1)])
@@ -84,19 +85,19 @@ def decision_lines(tree: Tree, n_features: int) -> tuple[Tensor, Tensor] | None:
 
     None where decisions are not linear.
     """
-    steps = step_parameters(tree.decision)
-    found = linear_parameters(tree.decision)
-    if found is None and steps is None:
+    thresholds = step_parameters(tree.decision)
+    parameters = linear_parameters(tree.decision)
+    if parameters is None and thresholds is None:
         return None
-    if found is None:
-        assert steps is not None
-        return torch.nn.functional.one_hot(steps[0].flatten(), n_features).double(), -steps[1].flatten()
+    if parameters is None:
+        assert thresholds is not None
+        return torch.nn.functional.one_hot(thresholds[0].flatten(), n_features).double(), -thresholds[1].flatten()
     weights, biases = [], []
     for fan in tree.structure.fans:
-        for own in torch.from_numpy(fan.logits):  # of a node
-            weight, bias = found[0][:, own], found[1][:, own]  # (members, logits, features)
-            if len(own) > 1:
-                first, second = torch.combinations(torch.arange(len(own)), 2).T
+        for logits in torch.from_numpy(fan.logits):  # of a node
+            weight, bias = parameters[0][:, logits], parameters[1][:, logits]  # (members, logits, features)
+            if len(logits) > 1:
+                first, second = torch.combinations(torch.arange(len(logits)), 2).T
                 weight, bias = weight[:, first] - weight[:, second], bias[:, first] - bias[:, second]
             weights.append(weight.flatten(0, 1))
             biases.append(bias.flatten())

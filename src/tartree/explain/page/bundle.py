@@ -28,7 +28,7 @@ def bundle_scripts(first: str = FIRST_SCRIPT) -> str:
 
     def add(name: str, above: tuple[str, ...]) -> None:
         if name in above:
-            raise ValueError(f"scripts must not import each other in a circle, however: {' -> '.join((*above, name))}")
+            raise ValueError(f"scripts must not import each other in a circle, got {' -> '.join((*above, name))}")
         if name in done:
             return
         text = read(name)
@@ -46,7 +46,7 @@ def plain_json(data: Any) -> str:
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
     # Half of a pair, which text from elsewhere may hold, has no UTF-8.
-    return re.sub(r"[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    return re.sub(r"[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def make_page(title: str, data: dict[str, Any]) -> str:
@@ -64,7 +64,7 @@ def make_page(title: str, data: dict[str, Any]) -> str:
         "script": script,
         "data": plain_json(data),
     }
-    return PLACE.sub(lambda found: parts[found[1]], read("page.html"))
+    return PLACE.sub(lambda match: parts[match[1]], read("page.html"))
 
 
 def _digest(text: str) -> str:

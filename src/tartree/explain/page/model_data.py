@@ -19,6 +19,7 @@ from tartree.explain.tree_view.views import (
     NodeData,
     TreeView,
 )
+from tartree.table.quantities import QUANTITIES
 
 MOST_TERMS = 7  # of a condition or a leaf, listed on the page
 DIGITS = 5  # of what is shown; parameters are exact
@@ -55,6 +56,7 @@ def plain_column(column: ColumnView) -> dict[str, Any]:
         "name": column.name,
         "kind": column.kind,
         "unit": column.unit,
+        "quantity": QUANTITIES[column.unit].page,
         "whole": column.whole,
         "low": column.low,
         "high": column.high,
@@ -146,13 +148,13 @@ def _linear(function: LinearView) -> dict[str, Any]:
 
 
 def _node(node: NodeData) -> dict[str, Any]:
-    said = {"arrival": _round(node.arrival), "rows": node.rows, "predicted": _rounded(node.predicted)}
+    record = {"arrival": _round(node.arrival), "rows": node.rows, "predicted": _rounded(node.predicted)}
     for name, values in (("classes", node.classes), ("mean", node.target_mean), ("spread", node.target_spread)):
         if values is not None:
-            said[name] = _rounded(values)
+            record[name] = _rounded(values)
     if node.typical_rows:
-        said["typical"] = list(node.typical_rows)
-    return said
+        record["typical"] = list(node.typical_rows)
+    return record
 
 
 def _rounded(values: FloatArray) -> list[float]:

@@ -3,7 +3,7 @@
 try:
     import matplotlib as _matplotlib  # noqa: F401
 except ImportError as error:
-    raise ImportError("pictures need matplotlib, however: it is not installed; pip install 'tartree[plot]'") from error
+    raise ImportError("pictures need matplotlib, which is not installed: pip install 'tartree[plot]'") from error
 
 from tartree.explain.plots.attribution_bars import plot_contributions, plot_importances
 from tartree.explain.plots.leaf_heatmap import plot_leaves

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.explain.plots.style import LESS, MORE, branch_colours, class_colours
-from tartree.explain.text.number_text import format_number
+from tartree.explain.text.number_text import format_rounded
 from tartree.explain.text.terms import LinearView
 from tartree.explain.tree_view.views import FeatureView, MemberView, TreeView
+from tartree.table.quantities import QUANTITIES
 
 FloatArray = NDArray[np.float64]
 MOST_PARTS = 6  # bars side by side for one feature; with more classes, the strongest alone
@@ -64,16 +65,8 @@ def feature_value(tree: TreeView, feature: FeatureView, encoded: float) -> str:
         if feature.knots
         else feature.center + feature.scale * encoded
     )
-    unit = tree.columns[feature.column].unit
-    if unit in ("date", "datetime", "datetime[UTC]"):
-        return str(np.datetime64(round(value), "s"))[: 10 if unit == "date" else 16].replace("T", " ")
-    if unit == "time":
-        return str(np.datetime64(round(value), "s"))[11:16]
-    return f"{_short(value)} s" if unit == "duration" else _short(value)
-
-
-def _short(value: float) -> str:
-    return format_number(float(f"{value:.3g}"))
+    quantity = QUANTITIES[tree.columns[feature.column].unit]
+    return quantity.short_text(value) if quantity.step is not None else format_rounded(value) + quantity.suffix
 
 
 def turning_point(tree: TreeView, feature: FeatureView) -> str:
@@ -111,8 +104,8 @@ def leaf_bars(
     functions = tree.members[member].leaf_models[tree.nodes[number].leaf or 0].functions
     if tree.task == "regression":
         sides = (("lower", LESS), ("higher", MORE))
-        own = slice(output, output + 1)
-        return _counted(_bars(tree, effects[own], [(LESS, MORE)], max_terms, row, *sides), functions[own], row)
+        shown = slice(output, output + 1)
+        return _counted(_bars(tree, effects[shown], [(LESS, MORE)], max_terms, row, *sides), functions[shown], row)
     colours = output_colours(tree, member)
     if len(tree.outputs) == 2:
         first, second = zip(tree.outputs, colours, strict=True)
@@ -156,14 +149,14 @@ def leaf_effects(tree: TreeView, member: MemberView, number: int) -> FloatArray:
     """Signed strengths of a leaf's functions, (functions, features), as `LeafModelView` counts them."""
     leaf = tree.nodes[number].leaf
     if leaf is None:
-        raise ValueError(f"a leaf is required, however: node {number} decides")
+        raise ValueError(f"number must be that of a leaf, got node {number}, which decides")
     if member.leaf.kind != "linear":
         return _effects(tree, member.leaf_models[leaf].functions)
-    every = member.leaf.weights[0].reshape(tree.n_leaves, tree.output.n_numbers, -1)
-    own: FloatArray = every[leaf, : tree.output.n_targets] * _spread(tree)
+    weights = member.leaf.weights[0].reshape(tree.n_leaves, tree.output.n_numbers, -1)
+    effects: FloatArray = weights[leaf, : tree.output.n_targets] * _spread(tree)
     if tree.task == "regression":
-        return own * tree.output.scale[:, None]
-    return own[1:] - own[:1] if len(own) == 2 else own - own.mean(axis=0)
+        return effects * tree.output.scale[:, None]
+    return effects[1:] - effects[:1] if len(effects) == 2 else effects - effects.mean(axis=0)
 
 
 def _spread(tree: TreeView) -> FloatArray:
@@ -172,9 +165,9 @@ def _spread(tree: TreeView) -> FloatArray:
 
 def _effects(tree: TreeView, functions: tuple[LinearView, ...]) -> FloatArray:
     effects = np.zeros((len(functions), len(tree.features)))
-    for own, function in zip(effects, functions, strict=True):
+    for row_effects, function in zip(effects, functions, strict=True):
         for term in function.terms:
-            own[term.feature] = np.copysign(term.strength, term.encoded_weight)
+            row_effects[term.feature] = np.copysign(term.strength, term.encoded_weight)
     return effects
 
 
@@ -190,19 +183,19 @@ def _bars(
 ) -> Bars:
     """Bars from (functions, features); `colours` of a function are those of its negative and positive side."""
     if row is not None:
-        spread, own = _spread(tree), np.array([feature.mean for feature in row.features])
-        effects = np.divide(effects * own, spread, out=np.zeros_like(effects), where=spread > 0)
+        spread, values = _spread(tree), np.array([feature.mean for feature in row.features])
+        effects = np.divide(effects * values, spread, out=np.zeros_like(effects), where=spread > 0)
     strength = np.abs(effects).max(axis=0, initial=0.0)
     order = [int(k) for k in np.argsort(-strength, kind="stable") if strength[k] > 0]
     bars = []
     for k in order[:max_terms]:
-        parts = [(float(own[k]), pair[int(own[k] > 0)]) for own, pair in zip(effects, colours, strict=True)]
+        parts = [(float(values[k]), pair[int(values[k] > 0)]) for values, pair in zip(effects, colours, strict=True)]
         feature = tree.features[k]
-        said = turning_point(tree, feature)
+        turn = turning_point(tree, feature)
         if row is not None:
-            said = f" = {feature_value(tree, feature, row.features[k].mean)}" if feature.kind == "value" else ""
+            turn = f" = {feature_value(tree, feature, row.features[k].mean)}" if feature.kind == "value" else ""
         if len(parts) > MOST_PARTS:  # the strongest alone, by its name
             strongest = int(np.abs(effects[:, k]).argmax())
-            parts, said = [parts[strongest]], f"{said} → {names[strongest]}"
-        bars.append(Bar(k, feature.label, said, tuple(parts)))
+            parts, turn = [parts[strongest]], f"{turn} → {names[strongest]}"
+        bars.append(Bar(k, feature.label, turn, tuple(parts)))
     return Bars(tuple(bars), left, right, len(order))

@@ -25,6 +25,7 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
+from tartree.explain.tree_view.assembly import ViewSource
 
 FloatArray = NDArray[np.float64]
 TALLEST, LARGEST_CELL = 3.6, 0.42  # inches
@@ -49,7 +50,7 @@ def transition_matrix(scene: Scene, layer: int) -> FloatArray:
 
 @styled
 def plot_transition_matrices(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     *,
     row: Any = None,
@@ -83,9 +84,7 @@ def plot_transition_matrices(
     scene = make_scene(tree, member, 0, row_view(source, X, row))
     wanted = list(range(tree.depth)) if layers is None else [int(layer) for layer in layers]
     if not wanted or not all(0 <= layer < tree.depth for layer in wanted):
-        raise ValueError(
-            f"layers must be some of the {tree.depth} with decisions, counted from 0, however: layers={wanted}"
-        )
+        raise ValueError(f"layers must be some of the {tree.depth} with decisions, counted from 0, got {wanted}")
     matrices = [transition_matrix(scene, layer) for layer in wanted]
     cells = [min(LARGEST_CELL, TALLEST / len(matrix)) for matrix in matrices]
     widths = [max(0.62, matrix.shape[1] * cell) for matrix, cell in zip(matrices, cells, strict=True)]
@@ -142,7 +141,7 @@ def _heat_map(ax: Any, matrix: FloatArray, cell: float) -> None:
 
 
 @styled
-def plot_assignment(source: Any, X: Any = None, *, row: Any = None, member: int = 0, ax: Any = None) -> Any:
+def plot_assignment(source: ViewSource, X: Any = None, *, row: Any = None, member: int = 0, ax: Any = None) -> Any:
     """Draw the assignment vectors p_0, ..., p_D: how the arrival spreads over the nodes from layer to layer.
 
     Parameters

@@ -11,7 +11,7 @@ from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars
 from tartree.explain.plots.canvas import Box, Canvas
 from tartree.explain.plots.scene import Scene
 from tartree.explain.plots.style import INK, LINE, QUIET, TRACK, fit, ink_on, percent, text_width, wrapped
-from tartree.explain.text.number_text import format_number as said
+from tartree.explain.text.number_text import format_rounded
 from tartree.explain.tree_view.layout import Outline, Spot
 from tartree.explain.tree_view.views import NodeView
 
@@ -92,7 +92,9 @@ class Cards(Painter):
     def full(self) -> dict[str, float]:
         """The longest bar of decisions and of leaves: bars compare from card to card."""
         kinds = [(spot.kind, self.bars[spot.number].reach) for spot in self.outline.spots if spot.kind != "joint"]
-        return {kind: max((reach for own, reach in kinds if own == kind), default=0.0) or 1.0 for kind, _ in kinds}
+        return {
+            kind: max((reach for bar_kind, reach in kinds if bar_kind == kind), default=0.0) or 1.0 for kind, _ in kinds
+        }
 
     def width(self, spot: Spot) -> float:
         return {"decision": self.decision_width, "leaf": self.leaf_width, "joint": 10.0}[spot.kind]
@@ -183,12 +185,12 @@ class Cards(Painter):
         value = scene.value(number)
         part = (value - scene.low) / (scene.high - scene.low) if scene.high > scene.low else 0.5
         data = scene.nodes[number]
-        text = said(float(f"{value:.4g}"))
+        text = format_rounded(value, 4)
         canvas.write(box.left, box.top + 5, text, 11, weight="bold", alpha=strong)
         if data.target_spread is not None and scene.row is None:
             beside = box.left + text_width(text, 11, "bold") + 6
-            spread = f"rows: {said(float(f'{data.target_mean[scene.output]:.3g}'))}"  # type: ignore[index]
-            spread += f" ± {said(float(f'{data.target_spread[scene.output]:.2g}'))}"
+            spread = f"rows: {format_rounded(data.target_mean[scene.output])}"  # type: ignore[index]
+            spread += f" ± {format_rounded(data.target_spread[scene.output], 2)}"
             room = box.left + box.width - beside
             canvas.write(beside, box.top + 5, fit(spread, room, 8.5), 8.5, color=QUIET, alpha=strong)
         canvas.rectangle((box.left, box.top + 16, box.width, 6), TRACK)
@@ -283,7 +285,7 @@ class Labels(Painter):
                 part.set_gid(f"mix {spot.number} {k}")
         else:
             canvas.rectangle(bar, scene.value_colour(scene.value(spot.number)), alpha=strong)
-            value = fit(said(float(f"{scene.value(spot.number):.3g}")), bar.width - 2, 7.5)
+            value = fit(format_rounded(scene.value(spot.number)), bar.width - 2, 7.5)
             ink = ink_on(scene.value_colour(scene.value(spot.number)))
             canvas.write(bar.centre, bar.top + bar.height / 2, value, 7.5, ha="center", color=ink)
         arrives = percent(scene.arrival(spot.number))

@@ -162,17 +162,17 @@ def _cut(text: str, letters: int) -> str:
 
 def wrapped(text: Any, width: float, size: float, lines: int = 2) -> str:
     """The text in at most so many lines of so many points, broken between words, the last line cut if it must be."""
-    words = plain(text).split(" ")
-    made: list[str] = []
-    while words and len(made) < lines:
+    remaining = plain(text).split(" ")
+    lines_made: list[str] = []
+    while remaining and len(lines_made) < lines:
         count = 1
-        while count < len(words) and text_width(" ".join(words[: count + 1]), size) <= width:
+        while count < len(remaining) and text_width(" ".join(remaining[: count + 1]), size) <= width:
             count += 1
-        if len(made) == lines - 1:
-            count = len(words)
-        made.append(fit(" ".join(words[:count]), width, size))
-        words = words[count:]
-    return "\n".join(made)
+        if len(lines_made) == lines - 1:
+            count = len(remaining)
+        lines_made.append(fit(" ".join(remaining[:count]), width, size))
+        remaining = remaining[count:]
+    return "\n".join(lines_made)
 
 
 def legend_of(ax: Any, labels: Sequence[str], colours: Sequence[str], **where: Any) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from tartree.checks import check_integer
 from tartree.explain.plots.canvas import Box, Canvas, key_width
 from tartree.explain.plots.painters import Cards, Flows, Labels, Painter
 from tartree.explain.plots.scene import Scene, make_scene, row_view, view_with_rows
 from tartree.explain.plots.style import OTHER, QUIET, branch_colours, fit, percent, plain, styled, text_width
-from tartree.explain.text.number_text import format_number as said
-from tartree.explain.tree_evaluation import check_count
-from tartree.explain.tree_view.layout import Layout, Outline, outline, place
+from tartree.explain.text.number_text import format_rounded
+from tartree.explain.tree_view.assembly import ViewSource
+from tartree.explain.tree_view.layout import Layout, Outline, arrange, outline
 from tartree.structure import Structure
 
 Detail = Literal["auto", "cards", "labels", "flows"]
@@ -22,7 +23,7 @@ MARGIN = 22.0
 
 @styled
 def plot_tree(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     y: Any = None,
     *,
@@ -66,7 +67,7 @@ def plot_tree(
     -------
     matplotlib Axes
     """
-    check_count("max_terms", max_terms)
+    check_integer("max_terms", max_terms, 1)
     tree = view_with_rows(source, X, y)
     scene = make_scene(tree, member, output, row_view(source, X, row))
     drawn = outline(Structure.from_dict(tree.structure))
@@ -114,13 +115,13 @@ def plot_tree(
 def _painter(scene: Scene, drawn: Outline, detail: Detail, max_terms: int) -> tuple[Painter, Layout]:
     """The most detailed painter whose picture is not too wide, and the places it needs."""
     if detail != "auto" and detail not in PAINTERS:
-        raise ValueError(f"detail must be 'auto', 'cards', 'labels' or 'flows', however: {detail=}")
+        raise ValueError(f"detail must be 'auto', 'cards', 'labels' or 'flows', got {detail!r}")
     for name, make in PAINTERS.items():
         if detail not in ("auto", name):
             continue
         painter = make(scene, drawn, max_terms)
         widths = [painter.width(spot) for spot in drawn.spots]
-        layout = place(drawn, widths, painter.between, painter.stream / 2)
+        layout = arrange(drawn, widths, painter.between, painter.stream / 2)
         if detail == name or name == "flows":
             break
         if max(x + w / 2 for x, w in zip(layout.x, widths, strict=True)) <= WIDEST:
@@ -135,7 +136,7 @@ def _heading(scene: Scene) -> str:
         return f"{decisions} decision{'s' * (decisions != 1)}, {leaves} {'leaf' if leaves == 1 else 'leaves'}"
     start = next(n.number for n in scene.tree.leaves if scene.on_path(n.number)) if _single(scene) else 0
     if scene.tree.task == "regression":
-        return f"One row: {plain(scene.tree.outputs[scene.output])} {said(float(f'{scene.value(start):.4g}'))}"
+        return f"One row: {plain(scene.tree.outputs[scene.output])} {format_rounded(scene.value(start), 4)}"
     shares = scene.mix(start)
     return f"One row: {plain(scene.tree.outputs[int(shares.argmax())])}, {percent(float(shares.max()))}"
 
@@ -150,8 +151,10 @@ def _subtitle(scene: Scene) -> str:
     else:
         text = f"Streams are shares of {scene.tree.n_rows:,} rows"
         if scene.tree.task == "classification":
-            known = scene.nodes[0].classes is not None
-            text += "; colours of leaves are " + ("the classes of those that arrive" if known else "what is predicted")
+            has_truth = scene.nodes[0].classes is not None
+            text += "; colours of leaves are " + (
+                "the classes of those that arrive" if has_truth else "what is predicted"
+            )
     several = len(scene.tree.members) > 1
     return f"{text} (member={scene.member} of {len(scene.tree.members)})" if several else text
 
@@ -194,7 +197,7 @@ def _note_lines(note: str, width: float, size: float = 9.5) -> list[str]:
 
 def _value_legend(canvas: Canvas, scene: Scene) -> None:
     """A strip of the colours of values, between the lowest and the highest."""
-    low, high = (said(float(f"{value:.3g}")) for value in (scene.low, scene.high))
+    low, high = (format_rounded(value) for value in (scene.low, scene.high))
     right = canvas.width - MARGIN
     canvas.write(right, 46, high, 9, ha="right", color=QUIET)
     left = right - text_width(high, 9) - 6 - 80
@@ -244,12 +247,12 @@ def _draw_streams(
 
 def _side_by_side(drawn: Outline, boxes: Sequence[Box], width: dict[int, float], *, leaving: bool) -> dict[int, float]:
     """Where the middle of each stream is as it leaves its parent, or as it arrives at its child."""
-    places = {}
+    centres = {}
     for spot, box in enumerate(boxes):
-        own = [link for link in drawn.links if (link.parent if leaving else link.child) == spot]
-        own.sort(key=lambda link: boxes[link.child if leaving else link.parent].centre)
-        x = box.centre - sum(width[link.edge] for link in own) / 2
-        for link in own:
-            places[link.edge] = x + width[link.edge] / 2
+        links = [link for link in drawn.links if (link.parent if leaving else link.child) == spot]
+        links.sort(key=lambda link: boxes[link.child if leaving else link.parent].centre)
+        x = box.centre - sum(width[link.edge] for link in links) / 2
+        for link in links:
+            centres[link.edge] = x + width[link.edge] / 2
             x += width[link.edge]
-    return places
+    return centres

@@ -26,13 +26,13 @@ class Lesson:
 
     x: Tensor  # (rows, features)
     target: Tensor  # (rows, outputs), mean over the members
-    n_given: int  # the first rows are the data's; the others are random ones of the box and count less
+    n_real: int  # the first rows are the data's; the others are random ones of the box and count less
 
 
 def predict_mean(tree: Tree, x: Tensor, selection: str) -> Tensor:
     """The prediction as the estimators make it, (rows, outputs), with gradients; "single" has none by its choice."""
     arrival, numbers = tree(x)
-    values = tree.output.mean(numbers)[..., : ev.n_outputs(tree)]
+    values = tree.output.mean(numbers)[..., : tree.output.n_targets]
     if selection == "single":
         arrival = nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(values)
     return torch.einsum("mru,mruo->ro", arrival, values.expand(-1, len(x), -1, -1)) / len(arrival)
@@ -67,27 +67,27 @@ def refit(
         parameter.requires_grad_(True)
     best, kept = float("inf"), [p.detach().clone() for p in parameters]
     share = torch.ones(len(lesson.x), 1, dtype=torch.float64)
-    share[lesson.n_given :] = EXTRA
-    force = share.sqrt()
+    share[lesson.n_real :] = EXTRA
+    root_share = share.sqrt()
     share = share / share.sum()
 
-    def gap() -> float:
-        return largest_change(tree, lesson.x[: lesson.n_given], lesson.target[: lesson.n_given], selection)
+    def worst_change() -> float:
+        return largest_change(tree, lesson.x[: lesson.n_real], lesson.target[: lesson.n_real], selection)
 
     def loss(stage: int) -> Tensor:
-        said = predict_mean(tree, lesson.x, selection)
+        predicted = predict_mean(tree, lesson.x, selection)
         if stage == 0 and isinstance(tree.output, Classes):
-            return -(share * lesson.target * (said + 1e-9).log()).sum()
+            return -(share * lesson.target * (predicted + 1e-9).log()).sum()
         if stage == 0:
-            return (share * (said - lesson.target).square()).sum()
-        change = force * (said - lesson.target).abs() + 1e-12
+            return (share * (predicted - lesson.target).square()).sum()
+        change = root_share * (predicted - lesson.target).abs() + 1e-12
         scale = change.detach().max()
         return scale * (((change / scale) ** POWER).mean()) ** (1 / POWER)
 
     for stage in (0, 1):
         for _ in range(2 if stage else 1):
             _descend(partial(loss, stage), parameters, masks, steps)
-            now = gap()
+            now = worst_change()
             if now < best:
                 best, kept = now, [p.detach().clone() for p in parameters]
             if best <= enough or best > HOPELESS * enough:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from tartree.explain import tree_evaluation as ev
 from tartree.nn import Tree
+from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 
 #: Rows that the order is judged by, at most, and numbers held at once.
@@ -22,22 +23,24 @@ def removal_order(tree: Tree, x: Tensor) -> list[int]:
     left. Of many leaves the least missed quarter goes before looking again.
     """
     rows = x[torch.linspace(0, len(x) - 1, min(len(x), ORDER_ROWS)).long()]
-    here = ev.evaluate(tree, rows)
+    evaluation = ev.evaluate(tree, rows)
     structure = tree.structure
-    shares = [ev.edge_shares(here.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)]
-    gone: list[int] = []
-    while len(gone) < structure.n_leaves - 1:
-        left = [leaf for leaf in range(structure.n_leaves) if leaf not in set(gone)]
-        cost = _costs(structure, shares, here.values, gone, left)
+    shares = [
+        edge_shares(evaluation.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)
+    ]
+    removed: list[int] = []
+    while len(removed) < structure.n_leaves - 1:
+        left = [leaf for leaf in range(structure.n_leaves) if leaf not in set(removed)]
+        cost = _costs(structure, shares, evaluation.values, removed, left)
         order = [left[k] for k in cost.argsort(stable=True).tolist()]
-        gone += order[: max(1, len(left) // 4 if len(left) > 32 else 1)]
-    return gone
+        removed += order[: max(1, len(left) // 4 if len(left) > 32 else 1)]
+    return removed
 
 
-def _costs(structure: Structure, shares: list[Tensor], values: Tensor, gone: list[int], left: list[int]) -> Tensor:
+def _costs(structure: Structure, shares: list[Tensor], values: Tensor, removed: list[int], left: list[int]) -> Tensor:
     """Mean change of predictions if each leaf of `left` went too, (left,)."""
     alive = torch.ones(structure.n_leaves, dtype=torch.bool)
-    alive[gone] = False
+    alive[removed] = False
     now = _predict(structure, shares, values, alive[None])[0]  # (rows, outputs)
     per_trial = values.shape[0] * values.shape[1] * (max(structure.widths) + 1) * values.shape[-1] * 2
     costs = []

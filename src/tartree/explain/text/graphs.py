@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tartree.checks import check_integer
+from tartree.explain.arguments import check_index
 from tartree.explain.text.number_text import format_number, percent
-from tartree.explain.tree_evaluation import check_count
-from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.assembly import ViewSource, as_view
 from tartree.explain.tree_view.layout import Outline, Spot, outline
 from tartree.explain.tree_view.node_models import leaf_texts
 from tartree.explain.tree_view.views import TreeView
@@ -21,7 +22,7 @@ LETTERS = 60  # of a line of a label
 DECISION, LEAF = "#eef2f6", "#e3f0e8"
 
 
-def export_dot(source: Any, X: Any = None, y: Any = None, *, member: int = 0, max_terms: int = 3) -> str:
+def export_dot(source: ViewSource, X: Any = None, y: Any = None, *, member: int = 0, max_terms: int = 3) -> str:
     """A tree or graph in the language of Graphviz; `dot -Tsvg` draws it.
 
     Parameters
@@ -43,7 +44,7 @@ def export_dot(source: Any, X: Any = None, y: Any = None, *, member: int = 0, ma
     >>> print(export_dot(model, X, y).splitlines()[0])
     digraph tartree {
     """
-    check_count("max_terms", max_terms)
+    check_integer("max_terms", max_terms, 1)
     tree, drawn = _prepared(source, X, y, member, max_terms)
     lines = [
         "digraph tartree {",
@@ -63,7 +64,7 @@ def export_dot(source: Any, X: Any = None, y: Any = None, *, member: int = 0, ma
     return "\n".join([*lines, "}", ""])
 
 
-def export_mermaid(source: Any, X: Any = None, y: Any = None, *, member: int = 0, max_terms: int = 3) -> str:
+def export_mermaid(source: ViewSource, X: Any = None, y: Any = None, *, member: int = 0, max_terms: int = 3) -> str:
     """A tree or graph in the language of Mermaid, which many Markdown pages draw; see `export_dot`.
 
     Examples
@@ -75,7 +76,7 @@ def export_mermaid(source: Any, X: Any = None, y: Any = None, *, member: int = 0
     >>> print(export_mermaid(model, X, y).splitlines()[0])
     flowchart TD
     """
-    check_count("max_terms", max_terms)
+    check_integer("max_terms", max_terms, 1)
     tree, drawn = _prepared(source, X, y, member, max_terms)
     lines = ["flowchart TD"]
     for spot in drawn.spots:
@@ -105,7 +106,9 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
         if len(condition.functions) == 1:
             lines += _terms(condition.functions[0], max_terms, "left where")
         else:
-            lines += [_score(k, own, max_terms) for k, own in enumerate(condition.functions)] or ["shares evenly"]
+            lines += [_score(k, function, max_terms) for k, function in enumerate(condition.functions)] or [
+                "shares evenly"
+            ]
         return lines
     if data is None:
         lines += [_short(text) for text in leaf_texts(trained.leaf_models[node.leaf or 0], max_terms)]
@@ -143,10 +146,9 @@ def _score(position: int, function: Any, max_terms: int) -> str:
     return f"score {position}: {'; '.join(terms) or 'constant'}{'; …' * (function.n_terms > len(terms))}"
 
 
-def _prepared(source: Any, X: Any, y: Any, member: int, max_terms: int) -> tuple[TreeView, Outline]:
-    tree = source if isinstance(source, TreeView) else view(source, X, y, max_terms=max_terms)
-    if not 0 <= member < len(tree.members):
-        raise ValueError(f"member must be from 0 to {len(tree.members) - 1}, however: {member=}")
+def _prepared(source: ViewSource, X: Any, y: Any, member: int, max_terms: int) -> tuple[TreeView, Outline]:
+    tree = as_view(source, X, y, max_terms=max_terms)
+    check_index("member", member, len(tree.members))
     return tree, outline(Structure.from_dict(tree.structure))
 
 

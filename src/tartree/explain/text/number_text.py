@@ -24,6 +24,11 @@ def format_number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def format_rounded(value: float, digits: int = 3) -> str:
+    """Return a number rounded to so many digits, as `format_number` writes it."""
+    return format_number(float(f"{value:.{digits}g}"))
+
+
 def mark_missing(text: str, missing: bool) -> str:
     """A value as text; of a gap, that it is one, and what is read in its place."""
     if not missing:
@@ -53,12 +58,12 @@ def candidates(value: float, *, up: bool, least: int = 1) -> Iterator[float]:
     """A number rounded to one side, with ever more digits; the last is the number itself."""
     last = None
     for digits in range(least, ALL_DIGITS):
-        found = rounded(value, digits, up=up)
-        if found != last:
-            yield found
-        if found == value:
+        value_rounded = rounded(value, digits, up=up)
+        if value_rounded != last:
+            yield value_rounded
+        if value_rounded == value:
             return
-        last = found
+        last = value_rounded
     yield value
 
 

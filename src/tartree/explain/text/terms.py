@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.explain.text.number_text import ALL_DIGITS, exact_text, format_number, rounded
-from tartree.table import Feature, units
+from tartree.table import Feature
 
-DAY, HOUR = 86400.0, 3600.0
 #: Terms that are written out where nothing else is asked for.
 TEXT_TERMS = 3
 
@@ -121,7 +120,7 @@ def linear_view(
     shown = terms[:TEXT_TERMS]
     if len(alive) == 1 and bias is not None:
         (only,) = terms
-        condition = _one_term(only, features[only.feature], float(weights[only.feature]), bias)
+        condition = _single_term_text(only, features[only.feature], float(weights[only.feature]), bias)
     else:
         condition = _condition_text(shown, len(alive), total)
     text = _sum_text(shown, len(alive) - len(shown), total)
@@ -140,20 +139,12 @@ def term_of(feature: Feature, index: int, weight: float, strength: float) -> Ter
     if feature.scaling.knots:
         label = f"rank({label})"
         return Term(index, feature.column, feature.name, "value", label, weight, weight, strength, ranked=True)
-    origin, per, label = _units(feature, label)
-    own = weight / feature.scaling.scale * per
-    return Term(index, feature.column, feature.name, "value", label, own, weight, strength, origin, per)
-
-
-def _units(feature: Feature, label: str) -> tuple[float, float, str]:
-    """Origin and size, in seconds or numbers, of the unit that a weight counts in, and how to say so."""
-    if feature.unit in ("date", "datetime", "datetime[UTC]"):
-        origin = float(np.rint(feature.scaling.center / DAY)) * DAY
-        day = str(np.datetime64(int(origin // DAY), "D")) if abs(origin) < 1e13 else f"{origin:g} s"
-        return origin, DAY, f"days of {label} since {day}"
-    if feature.unit == "time":
-        return 0.0, HOUR, f"hours of {label}"
-    return 0.0, 1.0, f"seconds of {label}" if feature.unit == "duration" else label
+    axis = feature.quantity.axis(feature.scaling.center)
+    original_weight = weight / feature.scaling.scale * axis.per
+    label = axis.label.replace("{}", label)
+    return Term(
+        index, feature.column, feature.name, "value", label, original_weight, weight, strength, axis.origin, axis.per
+    )
 
 
 def _shift(features: Sequence[Feature], weights: NDArray[np.float64], unit_scale: float) -> float:
@@ -161,7 +152,7 @@ def _shift(features: Sequence[Feature], weights: NDArray[np.float64], unit_scale
     total = 0.0
     for feature, weight in zip(features, weights.tolist(), strict=True):
         if feature.kind == "value" and not feature.scaling.knots and weight:
-            origin = _units(feature, "")[0]
+            origin = feature.quantity.axis(feature.scaling.center).origin
             total -= weight * unit_scale * (feature.scaling.center - origin) / feature.scaling.scale
     return total
 
@@ -196,7 +187,7 @@ def _condition_text(terms: Sequence[Term], n_terms: int, bias: float | None) -> 
     return f"{_products(terms, n_terms - len(terms))} > {format_number(-bias)}"
 
 
-def _one_term(term: Term, feature: Feature, weight: float, bias: float) -> str:
+def _single_term_text(term: Term, feature: Feature, weight: float, bias: float) -> str:
     if term.kind == "value":
         return f"{feature.name} {'>' if weight > 0 else '<'} {threshold_text(feature, -bias / weight, up=weight < 0)}"
     with_it, without = weight + bias > 0, bias > 0
@@ -214,29 +205,29 @@ def threshold_text(feature: Feature, encoded: float, *, up: bool) -> str:
     51.2345 is shown as 51.23 where "> 51.23" is claimed: 51.23 itself is not above 51.2345, and 51.24 is.
     """
     value = float(feature.scaling.decode(np.array([encoded]))[0])
-    if feature.unit in ("date", "datetime", "datetime[UTC]", "time"):
-        step = DAY if feature.unit == "date" else 1.0
+    quantity = feature.quantity
+    if quantity.step is not None:
+        step = quantity.step
         ticks = value / step
         whole = np.rint(ticks)
         if abs(ticks - whole) * step > 1e-4:  # more than what single precision of the weights may lose
             whole = np.ceil(ticks) if up else np.floor(ticks)
-        return units.write(np.array([whole * step]), feature.unit, fine=False)[0]
+        return quantity.texts(np.array([whole * step]), fine=False)[0]
     if not np.isfinite(value):
         return str(value)
     digits = max(4, int(np.floor(np.log10(abs(value)))) + 1 if value else 4)  # all of those before the decimal point
 
-    def holds(shown: float) -> bool:
-        read = float(np.float32(feature.scaling.encode(np.array([shown]))[0]))  # as the model reads it
-        return read >= encoded if up else read <= encoded
+    def is_true(shown: float) -> bool:
+        encoded_value = float(np.float32(feature.scaling.encode(np.array([shown]))[0]))  # as the model reads it
+        return encoded_value >= encoded if up else encoded_value <= encoded
 
     shown = next(
         (
-            found
+            candidate
             for more in range(digits, ALL_DIGITS + 1)
-            for found in (float(f"{value:.{more}g}"), rounded(value, more, up=up))
-            if holds(found)
+            for candidate in (float(f"{value:.{more}g}"), rounded(value, more, up=up))
+            if is_true(candidate)
         ),
         value,
     )
-    text = exact_text(shown)
-    return f"{text} s" if feature.unit == "duration" else text
+    return exact_text(shown) + quantity.suffix

@@ -48,11 +48,15 @@ def decision_view(tree: Tree, member: int) -> FunctionView:
         return FunctionView("uniform")
     if type(tree.decision) is MLPDecision:
         return _view(tree.decision.mlp, member)
-    found = linear_parameters(tree.decision)
-    if found is None:
+    parameters = linear_parameters(tree.decision)
+    if parameters is None:
         return FunctionView("opaque")
     return FunctionView(
-        "linear", tuple(logits_per_node(tree.structure)), 0, _arrays(found[0][member]), _arrays(found[1][member])
+        "linear",
+        tuple(logits_per_node(tree.structure)),
+        0,
+        _arrays(parameters[0][member]),
+        _arrays(parameters[1][member]),
     )
 
 
@@ -76,17 +80,17 @@ def _view(mlp: GroupedMLP, member: int) -> FunctionView:
 
 def linear_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
     """Weights (members, outputs, features) and biases (members, outputs) of a linear f or g, None for any other."""
-    own: Any = module
+    part: Any = module
     if type(module) in (MLPDecision, MLPLeaf):
-        return (own.mlp.weights[0].detach(), own.mlp.biases[0].detach()) if len(own.mlp.weights) == 1 else None
-    if hasattr(own, "inverse_temperature") and isinstance(getattr(own, "linear", None), MLPDecision):
-        found = linear_parameters(own.linear)  # each logit has a learned steepness
-        steep = own.inverse_temperature.detach()
-        return None if found is None else (found[0] * steep.unsqueeze(-1), found[1] * steep)
-    if isinstance(getattr(own, "seen", None), Tensor) and isinstance(getattr(own, "mlp", None), GroupedMLP):
-        seen: Tensor = own.seen  # each node sees some features only
-        linear = len(own.mlp.weights) == 1
-        return (own.mlp.weights[0].detach() * seen, own.mlp.biases[0].detach()) if linear else None
+        return (part.mlp.weights[0].detach(), part.mlp.biases[0].detach()) if len(part.mlp.weights) == 1 else None
+    if hasattr(part, "inverse_temperature") and isinstance(getattr(part, "linear", None), MLPDecision):
+        parameters = linear_parameters(part.linear)  # each logit has a learned steepness
+        steep = part.inverse_temperature.detach()
+        return None if parameters is None else (parameters[0] * steep.unsqueeze(-1), parameters[1] * steep)
+    if isinstance(getattr(part, "seen", None), Tensor) and isinstance(getattr(part, "mlp", None), GroupedMLP):
+        mask: Tensor = part.seen  # each node sees some features only
+        linear = len(part.mlp.weights) == 1
+        return (part.mlp.weights[0].detach() * mask, part.mlp.biases[0].detach()) if linear else None
     return None
 
 

@@ -81,15 +81,15 @@ def outline(structure: Structure) -> Outline:
     kinds: list[Kind] = ["leaf"] * structure.routes.n_slots
     links = []
     n_edges = 0
-    for layer, own in enumerate(slots):
-        counts = structure.n_children(layer) if layer < structure.depth else np.zeros(len(own))
-        for node, slot in enumerate(own):
+    for layer, layer_slots in enumerate(slots):
+        counts = structure.n_children(layer) if layer < structure.depth else np.zeros(len(layer_slots))
+        for node, slot in enumerate(layer_slots):
             homes[slot] = int(first[layer]) + node
             kinds[slot] = "decision" if counts[node] > 1 else "joint" if counts[node] else "leaf"
         if layer == structure.depth:
             break
         parents, children, _ = structure.edges(layer)
-        ends = zip(own[parents].tolist(), slots[layer + 1][children].tolist(), strict=True)
+        ends = zip(layer_slots[parents].tolist(), slots[layer + 1][children].tolist(), strict=True)
         links += [Link(above, below, n_edges + i) for i, (above, below) in enumerate(ends) if above != below]
         n_edges += len(parents)
     rows = [0] * len(homes)
@@ -98,7 +98,7 @@ def outline(structure: Structure) -> Outline:
     return Outline(tuple(map(Spot, homes, kinds, rows)), tuple(links))
 
 
-def place(drawn: Outline, widths: Sequence[float] | FloatArray, gap: float = 0.0, bend_width: float = 0.0) -> Layout:
+def arrange(drawn: Outline, widths: Sequence[float] | FloatArray, gap: float = 0.0, bend_width: float = 0.0) -> Layout:
     """Places for spots of the given widths: `x` are centres, the leftmost edge of a box is at 0.
 
     Boxes of a row keep `gap` between them, and links that pass a row by count as boxes of `bend_width`. Parents stand
@@ -112,8 +112,8 @@ def place(drawn: Outline, widths: Sequence[float] | FloatArray, gap: float = 0.0
     sizes = np.asarray(widths, dtype=np.float64)
     if sizes.shape != (len(drawn.spots),) or not (sizes >= 0).all() or gap < 0 or bend_width < 0:
         raise ValueError(
-            f"widths must be {len(drawn.spots)} numbers of at least 0, one a spot, and gap and bend_width at least 0, "
-            f"however: widths of shape {sizes.shape}, {gap=}, {bend_width=}"
+            f"widths must be {len(drawn.spots)} numbers of at least 0, one for each spot, with gap and bend_width of at "
+            f"least 0, got widths of shape {sizes.shape}, {gap=}, {bend_width=}"
         )
     rows, pairs, chains, sizes = _with_bends(drawn, sizes, bend_width)
     rows = _uncrossed(rows, pairs)
@@ -181,24 +181,29 @@ def crossings(rows: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -
         ends[row_of[parent]].append((position[parent], position[child]))
     count = 0
     for links in ends:
-        seen: list[int] = []  # children of the parents to the left, sorted
+        children_left: list[int] = []  # children of the parents to the left, sorted
         for _, siblings in groupby(sorted(links), key=itemgetter(0)):
             children = [child for _, child in siblings]
-            count += sum(len(seen) - bisect_right(seen, child) for child in children)
+            count += sum(len(children_left) - bisect_right(children_left, child) for child in children)
             for child in children:
-                insort(seen, child)
+                insort(children_left, child)
     return count
 
 
 def _packed(row: Sequence[int], sizes: FloatArray, gap: float) -> FloatArray:
     """Centres of boxes side by side, the first from 0 on."""
-    own = sizes[row]
-    return np.cumsum(own + gap) - own / 2 - gap
+    widths = sizes[row]
+    return np.cumsum(widths + gap) - widths / 2 - gap
 
 
 def _wished(x: FloatArray, row: Sequence[int], neighbours: Sequence[Sequence[int]]) -> FloatArray:
     """Where each spot of a row would stand: in the middle of its neighbours, or where it is if it has none."""
-    return np.array([np.ptp(x[own]) / 2 + x[own].min() if (own := neighbours[i]) else x[i] for i in row])
+    return np.array(
+        [
+            np.ptp(x[neighbours_of]) / 2 + x[neighbours_of].min() if (neighbours_of := neighbours[i]) else x[i]
+            for i in row
+        ]
+    )
 
 
 def _settle(x: FloatArray, row: Sequence[int], wished: FloatArray, sizes: FloatArray, gap: float) -> None:

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from tartree.explain import tree_evaluation as ev
 from tartree.nn import Classes, ConstantLeaf, Gaussian, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn.paths import edge_shares
 from tartree.nn.products import GroupedMLP
 from tartree.ops import ActivationFunction
 from tartree.structure import Structure
@@ -82,10 +83,10 @@ def perceptron(boxes: Boxes, mlp: GroupedMLP) -> Interval:
         low, high = middle - reach, middle + reach
     low, high = F.elu(low), F.elu(high)
     owner = torch.repeat_interleave(torch.arange(groups), torch.tensor(mlp.sizes))  # (outputs,)
-    own_low, own_high = low[:, :, owner], high[:, :, owner]  # (members, boxes, outputs, hidden)
+    output_low, output_high = low[:, :, owner], high[:, :, owner]  # (members, boxes, outputs, hidden)
     weight, bias = mlp.weights[-1].unsqueeze(1), mlp.biases[-1].unsqueeze(1)
-    middle = ((own_low + own_high) / 2 * weight).sum(-1) + bias
-    reach = ((own_high - own_low) / 2 * weight.abs()).sum(-1)
+    middle = ((output_low + output_high) / 2 * weight).sum(-1) + bias
+    reach = ((output_high - output_low) / 2 * weight.abs()).sum(-1)
     return Interval(middle - reach, middle + reach)
 
 
@@ -102,11 +103,11 @@ def _most(share: Interval, value: Tensor) -> Tensor:
     least, most = (part.unsqueeze(-1).expand_as(value) for part in share)
     room = torch.take_along_dim(most - least, order, dim=-2)
     left = (1 - share.low.sum(-1)).clamp_min(0)[..., None, None]
-    given = (left - (room.cumsum(-2) - room)).clamp_min(0).minimum(room)
+    added = (left - (room.cumsum(-2) - room)).clamp_min(0).minimum(room)
     # Rounding aside, everything is given; were it not, the largest value takes the rest.
-    rest = (left.squeeze(-2) - given.sum(-2)).clamp_min(0)
+    rest = (left.squeeze(-2) - added.sum(-2)).clamp_min(0)
     best = value.amax(-2)
-    return (least * value).sum(-2) + (given * torch.take_along_dim(value, order, dim=-2)).sum(-2) + rest * best
+    return (least * value).sum(-2) + (added * torch.take_along_dim(value, order, dim=-2)).sum(-2) + rest * best
 
 
 def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
@@ -124,18 +125,20 @@ def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
     logits = Interval(tree.branching.scale(logits.low), tree.branching.scale(logits.high))
     linear = len(tree.decision.mlp.weights) == 1
     for fan in structure.fans:
-        own, branches = torch.from_numpy(fan.logits), torch.from_numpy(fan.branches)
+        logits_of_fan, branches = torch.from_numpy(fan.logits), torch.from_numpy(fan.branches)
         if fan.n_children == 2:
-            first = _first_child(tree, logits.pick((..., own[:, 0])))
+            first = _first_child(tree, logits.pick((..., logits_of_fan[:, 0])))
             result.low[..., branches[:, 0]], result.high[..., branches[:, 0]] = first
             result.low[..., branches[:, 1]], result.high[..., branches[:, 1]] = 1 - first.high, 1 - first.low
         elif linear and tree.branching.is_softmax:
-            weight = tree.branching.scale(tree.decision.mlp.weights[0].transpose(1, 2)).transpose(1, 2)[:, own]
-            bias = tree.branching.scale(tree.decision.mlp.biases[0].unsqueeze(1))[:, 0][:, own]
-            own_share = softmax_interval(boxes, weight, bias)  # (members, boxes, nodes, children)
-            result.low[..., branches], result.high[..., branches] = own_share
+            weight = tree.branching.scale(tree.decision.mlp.weights[0].transpose(1, 2)).transpose(1, 2)[
+                :, logits_of_fan
+            ]
+            bias = tree.branching.scale(tree.decision.mlp.biases[0].unsqueeze(1))[:, 0][:, logits_of_fan]
+            shares = softmax_interval(boxes, weight, bias)  # (members, boxes, nodes, children)
+            result.low[..., branches], result.high[..., branches] = shares
         elif tree.branching.activation.is_monotone:
-            shares = _by_corners(logits.pick((..., own)), tree.branching.activation)
+            shares = _by_corners(logits.pick((..., logits_of_fan)), tree.branching.activation)
             result.low[..., branches], result.high[..., branches] = shares
     return result
 
@@ -188,7 +191,7 @@ def softmax_interval(boxes: Boxes, weight: Tensor, bias: Tensor) -> Interval:
 
 def leaf_interval(tree: Tree, boxes: Boxes) -> Interval:
     """What each leaf predicts over boxes, (members, boxes, leaves, outputs)."""
-    outputs = ev.n_outputs(tree)
+    outputs = tree.output.n_targets
     if isinstance(tree.leaf, ConstantLeaf):
         values = tree.output.mean(tree.leaf.values.unsqueeze(1))[..., :outputs].expand(-1, len(boxes), -1, -1)
         return Interval(values, values)
@@ -216,17 +219,17 @@ def node_intervals(structure: Structure, branching: Interval, leaves: Interval) 
         _, _, branches = structure.edges(d)
         firsts = torch.from_numpy(counts).cumsum(0) - torch.from_numpy(counts)
         shape = (*below.low.shape[:2], structure.widths[d], below.low.shape[-1])
-        here = Interval(below.low.new_zeros(shape), below.low.new_zeros(shape))
+        layer = Interval(below.low.new_zeros(shape), below.low.new_zeros(shape))
         for k in sorted(set(counts.tolist())):
             nodes = torch.from_numpy((counts == k).nonzero()[0])
-            own = torch.tensor([children[int(i)] for i in nodes])  # (nodes, children)
-            value = below.pick((slice(None), slice(None), own))
+            child_index = torch.tensor([children[int(i)] for i in nodes])  # (nodes, children)
+            value = below.pick((slice(None), slice(None), child_index))
             if k == 1:
-                here.low[:, :, nodes], here.high[:, :, nodes] = value.low[..., 0, :], value.high[..., 0, :]
+                layer.low[:, :, nodes], layer.high[:, :, nodes] = value.low[..., 0, :], value.high[..., 0, :]
                 continue
-            places = torch.from_numpy(branches)[firsts[nodes, None] + torch.arange(k)]
-            here.low[:, :, nodes], here.high[:, :, nodes] = combine(branching.pick((..., places)), value)
-        layers.append(here)
+            branch_index = torch.from_numpy(branches)[firsts[nodes, None] + torch.arange(k)]
+            layer.low[:, :, nodes], layer.high[:, :, nodes] = combine(branching.pick((..., branch_index)), value)
+        layers.append(layer)
     return layers[::-1]
 
 
@@ -237,7 +240,7 @@ def arrival_interval(structure: Structure, branching: Interval) -> Interval:
         parents, children, branches = (torch.from_numpy(part) for part in structure.edges(d))
         parts = []
         for level, share in ((low, branching.low), (high, branching.high)):
-            flow = level.index_select(-1, parents) * ev.edge_shares(share, branches)
+            flow = level.index_select(-1, parents) * edge_shares(share, branches)
             below = flow.new_zeros((*flow.shape[:-1], structure.widths[d + 1]))
             parts.append(below.index_add_(-1, children, flow))
         low, high = parts[0], parts[1].clamp_max(1.0)

@@ -125,8 +125,8 @@ def bound_change(
     """
     importance = _weights_by_feature(before) + _weights_by_feature(after)
     boxes, bounds = box, change_bounds(before, after, origin, box, selection)
-    seen = 1
-    while seen < max_boxes:
+    n_boxes = 1
+    while n_boxes < max_boxes:
         worst = bounds.topk(min(len(bounds), TOGETHER)).indices
         worst = worst[bounds[worst] > 0.5 * bounds.max()]
         halves = _halve(Boxes(boxes.low[worst], boxes.high[worst]), importance)
@@ -138,7 +138,7 @@ def bound_change(
         top = bounds.max()
         boxes = Boxes(torch.cat([boxes.low[rest], halves.low]), torch.cat([boxes.high[rest], halves.high]))
         bounds = torch.cat([bounds[rest], new])
-        seen += len(new)
+        n_boxes += len(new)
         if bounds.max() == 0 or not torch.isfinite(top):
             break
     return float(bounds.max()) + SLACK
@@ -187,8 +187,8 @@ class _Pair:
             for tree, branching, leaves in zip(self.trees, self.branching, self.leaves, strict=True)
         )
         self.drift = {} if origin is None else _logit_drift(before, after, origin, boxes)
-        self.places = tuple(_places(tree) for tree in self.trees)
-        self.known: dict[tuple[Node, Node], Interval] = {}
+        self.branches_of_node = tuple(_branches_by_node(tree) for tree in self.trees)
+        self.cache: dict[tuple[Node, Node], Interval] = {}
 
     def chosen(self, tree: Tree) -> Interval:
         """What the leaf of the largest arrival can predict: the leaves that can have it."""
@@ -204,18 +204,18 @@ class _Pair:
     def down(self, which: int, node: Node) -> Node:
         """The end of a chain of single children."""
         structure = self.trees[which].structure
-        layer, place = node
-        while layer < structure.depth and len(structure.children(layer)[place]) == 1:
-            layer, place = layer + 1, structure.children(layer)[place][0]
-        return layer, place
+        layer, index = node
+        while layer < structure.depth and len(structure.children(layer)[index]) == 1:
+            layer, index = layer + 1, structure.children(layer)[index][0]
+        return layer, index
 
     def difference(self, a: Node, b: Node) -> Interval:
         a, b = self.down(0, a), self.down(1, b)
-        if (a, b) not in self.known:
+        if (a, b) not in self.cache:
             apart = self.value(0, a) - self.value(1, b)
             closer = self._closer(a, b)
-            self.known[a, b] = apart if closer is None else apart.meet(closer)
-        return self.known[a, b]
+            self.cache[a, b] = apart if closer is None else apart.meet(closer)
+        return self.cache[a, b]
 
     def _closer(self, a: Node, b: Node) -> Interval | None:
         large, small = (tree.structure for tree in self.trees)
@@ -225,7 +225,7 @@ class _Pair:
         if a_leaf or self.origin is None:
             return None
         children = [(a[0] + 1, child) for child in large.children(a[0])[a[1]]]
-        shares = self.branching[0].pick((..., torch.tensor(self.places[0][a])))
+        shares = self.branching[0].pick((..., torch.tensor(self.branches_of_node[0][a])))
         if not b_leaf and self.origin.nodes[b] == a:
             return self._aligned(a, b, children, shares)
         goal = None if b_leaf else self.origin.nodes[b]
@@ -249,8 +249,8 @@ class _Pair:
             self.value(0, child) - self.value(1, b) if partner is None else self.difference(child, partner)
             for child, partner in zip(children, partners, strict=True)
         ]
-        told = [self.value(1, child) for child in kept]
-        spread = torch.stack([t.high for t in told]).amax(0) - torch.stack([t.low for t in told]).amin(0)
+        values = [self.value(1, child) for child in kept]
+        spread = torch.stack([t.high for t in values]).amax(0) - torch.stack([t.low for t in values]).amin(0)
         moved = self._moved(a, b, len(kept) == len(children)).unsqueeze(-1) * spread
         return combine(shares, _stack(parts)).plus(Interval(-moved, moved))
 
@@ -258,8 +258,8 @@ class _Pair:
         """The largest total variation between the shares of the kept children before and after, (members, boxes)."""
         most = torch.ones(self.branching[0].low.shape[:2], dtype=torch.float64)
         if whole:
-            first = self.branching[0].pick((..., torch.tensor(self.places[0][a])))
-            second = self.branching[1].pick((..., torch.tensor(self.places[1][b])))
+            first = self.branching[0].pick((..., torch.tensor(self.branches_of_node[0][a])))
+            second = self.branching[1].pick((..., torch.tensor(self.branches_of_node[1][b])))
             apart = torch.maximum(first.high - second.low, second.high - first.low).clamp(0, 1)
             most = (apart.sum(-1) / 2).clamp_max(1.0)
         return torch.minimum(most, self.drift[b]) if b in self.drift else most
@@ -277,16 +277,16 @@ def _stack(parts: list[Interval]) -> Interval:
     return Interval(torch.stack([p.low for p in parts], dim=-2), torch.stack([p.high for p in parts], dim=-2))
 
 
-def _places(tree: Tree) -> dict[Node, list[int]]:
+def _branches_by_node(tree: Tree) -> dict[Node, list[int]]:
     """Branches of each node that decides."""
     structure = tree.structure
-    found: dict[Node, list[int]] = {}
+    branches_of_node: dict[Node, list[int]] = {}
     for d in range(structure.depth):
         parents, _, branches = structure.edges(d)
         for parent, branch in zip(parents.tolist(), branches.tolist(), strict=True):
             if branch >= 0:
-                found.setdefault((d, parent), []).append(branch)
-    return found
+                branches_of_node.setdefault((d, parent), []).append(branch)
+    return branches_of_node
 
 
 def _logit_drift(before: Tree, after: Tree, origin: Origin, boxes: Boxes) -> dict[Node, Tensor]:
@@ -301,8 +301,8 @@ def _logit_drift(before: Tree, after: Tree, origin: Origin, boxes: Boxes) -> dic
         return {}
     whole = [node for node in nodes if _n_children(origin.structure, node) == _n_children_before(before, origin, node)]
     if isinstance(before.decision, UniformDecision):
-        known = before.branching.activation.is_even
-        return dict.fromkeys(nodes if known else whole, still)
+        is_even = before.branching.activation.is_even
+        return dict.fromkeys(nodes if is_even else whole, still)
     assert isinstance(before.decision, MLPDecision)
     assert isinstance(after.decision, MLPDecision)
     if len(before.decision.mlp.weights) > 1 or not before.branching.is_softmax:
@@ -311,19 +311,19 @@ def _logit_drift(before: Tree, after: Tree, origin: Origin, boxes: Boxes) -> dic
     matrix = logit_map(before.structure, origin)
     weight_after, bias_after = _scaled_logits(after)
     moved = torch.einsum("no,mof->mnf", matrix, weight) - weight_after, bias @ matrix.T - bias_after
-    found: dict[Node, Tensor] = {}
+    drift: dict[Node, Tensor] = {}
     for node, rows in nodes.items():
-        own = (moved[0][:, list(rows)], moved[1][:, list(rows)])
-        found[node] = (affine(boxes, *own).size()[..., 0] if len(rows) == 1 else _range(boxes, *own)) / 4
-    return found
+        difference = (moved[0][:, list(rows)], moved[1][:, list(rows)])
+        drift[node] = (affine(boxes, *difference).size()[..., 0] if len(rows) == 1 else _range(boxes, *difference)) / 4
+    return drift
 
 
 def _scaled_logits(tree: Tree) -> tuple[Tensor, Tensor]:
     """Weights and biases of linear logits over the temperature."""
-    found = linear_parameters(tree.decision)
-    assert found is not None
-    weight = tree.branching.scale(found[0].transpose(1, 2)).transpose(1, 2)
-    return weight, tree.branching.scale(found[1].unsqueeze(1))[:, 0]
+    parameters = linear_parameters(tree.decision)
+    assert parameters is not None
+    weight = tree.branching.scale(parameters[0].transpose(1, 2)).transpose(1, 2)
+    return weight, tree.branching.scale(parameters[1].unsqueeze(1))[:, 0]
 
 
 def _n_children(structure: Structure, node: Node) -> int:
@@ -338,8 +338,8 @@ def _range(boxes: Boxes, weight: Tensor, bias: Tensor) -> Tensor:
     """The largest difference between any two of some linear functions, (members, functions, features), over boxes."""
     n = weight.shape[1]
     if n > 32:  # pairs would be many
-        every = affine(boxes, weight, bias)
-        return every.high.amax(-1) - every.low.amin(-1)
+        interval = affine(boxes, weight, bias)
+        return interval.high.amax(-1) - interval.low.amin(-1)
     pairs = torch.combinations(torch.arange(n), 2) if n > 1 else torch.zeros(1, 2, dtype=torch.long)
     less = affine(boxes, weight[:, pairs[:, 0]] - weight[:, pairs[:, 1]], bias[:, pairs[:, 0]] - bias[:, pairs[:, 1]])
     return less.size().amax(-1)
@@ -362,8 +362,8 @@ def _leaf_difference(before: Tree, after: Tree, u: int, h: int, boxes: Boxes) ->
         return None
     assert isinstance(after.leaf, MLPLeaf)
     first, second = before.leaf.mlp, after.leaf.mlp
-    per, outputs = before.output.n_numbers, ev.n_outputs(before)
-    rows = [slice(place * per, place * per + outputs) for place in (u, h)]
+    per, outputs = before.output.n_numbers, before.output.n_targets
+    rows = [slice(leaf * per, leaf * per + outputs) for leaf in (u, h)]
     if len(first.weights) == 1:
         weight = first.weights[0][:, rows[0]] - second.weights[0][:, rows[1]]
         bias = first.biases[0][:, rows[0]] - second.biases[0][:, rows[1]]

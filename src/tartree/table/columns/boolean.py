@@ -77,8 +77,8 @@ class Boolean(Column):
     def summary(self) -> ColumnSummary:
         return ColumnSummary(levels=(True, False), gaps=self.gaps, typical=self.fill)
 
-    def reference(self, n_features: int) -> NDArray[np.float64]:
-        return float(self.fill) * np.eye(n_features)[0]
+    def reference(self, feature: Feature, *, is_first: bool) -> float:
+        return float(self.fill and is_first)
 
     def cell(self, encoded: NDArray[np.float64]) -> bool:
         return bool(encoded[0] > 0.5)

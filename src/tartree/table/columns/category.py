@@ -113,8 +113,8 @@ class Category(Column):
         typical = self.levels[0] if self.levels else None
         return ColumnSummary(levels=self.levels, other=self.other, gaps=self.gaps, typical=typical)
 
-    def reference(self, n_features: int) -> NDArray[np.float64]:
-        return np.eye(max(n_features, 1))[0, :n_features]  # levels are in order of frequency
+    def reference(self, feature: Feature, *, is_first: bool) -> float:
+        return float(is_first)  # levels are in order of frequency
 
     def cell(self, encoded: NDArray[np.float64]) -> Level:
         return self.levels[int(encoded.argmax())]

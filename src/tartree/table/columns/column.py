@@ -132,9 +132,9 @@ class Column(ABC):
         """Whether fractions of a second matter to times."""
         return False
 
-    def reference(self, n_features: int) -> NDArray[np.float64]:
-        """Return the features, (features,), of the typical value that rows are compared with."""
-        return np.zeros(n_features)
+    def reference(self, feature: Feature, *, is_first: bool) -> float:
+        """Return a feature, maybe the first of the column, of the typical value that rows are compared with."""
+        return 0.0
 
     def usual_spread(self, feature: Feature) -> float:
         """Return about how far a feature spreads where no rows are at hand."""

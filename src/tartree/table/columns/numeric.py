@@ -170,11 +170,9 @@ class Numeric(Column):
     def summary(self) -> ColumnSummary:
         return ColumnSummary(self.unit, self.whole, self.low, self.high, gaps=self.gaps, typical=self.fill)
 
-    def reference(self, n_features: int) -> NDArray[np.float64]:
-        reference = np.zeros(n_features)
-        if self.varies and self.scaling == IDENTITY:  # not scaled: 0 is nothing special
-            reference[0] = self.fill
-        return reference
+    def reference(self, feature: Feature, *, is_first: bool) -> float:
+        is_unscaled = feature.kind == "value" and self.scaling == IDENTITY  # where 0 is nothing special
+        return self.fill if is_unscaled else 0.0
 
     def usual_spread(self, feature: Feature) -> float:
         if feature.kind != "value":
