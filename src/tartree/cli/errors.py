@@ -89,7 +89,7 @@ def naming(path: str | None, n_before: int = 0) -> Iterator[None]:
     try:
         yield
     except (Problem, ValueError, TypeError) as error:
-        from tartree.table.places import RowError
+        from tartree.table.row_error import RowError
 
         found = error.at(n_before + error.row + FIRST_ROW) if isinstance(error, RowError) else error
         said = found.message if isinstance(found, Problem) else explain(found)
