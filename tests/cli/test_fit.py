@@ -13,7 +13,7 @@ import pytest
 
 from tartree import TartClassifier, load
 from tartree.cli import comparing
-from tartree.estimators import base
+from tartree.model import spec
 from tests.cli.conftest import HEADER, fails, patients, run, succeed, write_csv
 
 QUICK = ("--epochs", 2, "--depth", 1, "--no-compare")
@@ -59,7 +59,7 @@ def test_json(patients_csv, tmp_path):
 
 
 def test_the_tree_that_is_compared_is_the_one_that_is_saved(patients_csv, tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "DEEP_ROWS", 60)  # of all rows, not of a fold
+    monkeypatch.setattr(spec, "DEEP_ROWS", 60)  # of all rows, not of a fold
     fitted = []
     score = comparing._score
     monkeypatch.setattr(comparing, "_score", lambda model, *rest: fitted.append(model) or score(model, *rest))

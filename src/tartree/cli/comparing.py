@@ -66,8 +66,9 @@ def compare(table: Any, target: Target, estimator: Any, *, folds: int, seed: int
     splits = list(_splits(values, target.is_classification, n_folds, seed))
     own = clone(estimator)
     smallest = min(len(train) for train, _ in splits)
-    if own.depth == "auto" and own._depth(smallest) != own._depth(len(target.values)):
-        own.depth = own._depth(len(target.values))  # what is compared must be the tree that is fitted to all rows
+    depth = own.spec().resolve_depth(len(target.values))
+    if own.depth == "auto" and own.spec().resolve_depth(smallest) != depth:
+        own.depth = depth  # what is compared must be the tree that is fitted to all rows
     contenders = {"tartree": lambda: clone(own), **_baselines(target.is_classification, seed)}
     scores = []
     with notes.progress(n_folds * len(contenders)) as begin:

@@ -204,7 +204,7 @@ def _note_few_steps(settings: Settings, task: Task, n_rows: int, notes: Notes) -
     """Say so where a named model takes too few steps on a table of this size to learn much."""
     if settings.preset is None or settings.epochs is not None:
         return
-    recipe = settings.make_estimator(task, verbose=0)._recipe()
+    recipe = settings.make_estimator(task, verbose=0).spec().recipe
     steps = recipe.epochs * recipe.n_batches(n_rows)
     if recipe.optimizer == "adam" and steps < FEW_STEPS:
         notes.add(

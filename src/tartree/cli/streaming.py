@@ -68,11 +68,13 @@ def fit(
 ) -> tuple[dict[str, int], Target, int]:
     """Fit in place, here or on a cluster; the kinds of columns, the target and the number of rows."""
     from tartree.cli import clusters
-    from tartree.estimators.streaming import fit_stream
+    from tartree.model.stream_source import StreamSource
 
     with naming(None):  # the library says the file
         if cluster is None:
-            found = fit_stream(model, table, [target], drop_missing_target=drop_missing_target)
+            source = StreamSource(table, [target], drop_missing_target=drop_missing_target)
+            model.fit_source(source)
+            found = source.statistics
         else:
             found = clusters.fit(model, table, target, drop_missing_target, cluster)
     n_rows = sum(map(sum, found.rows.values()))
