@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d
 from torch import Tensor
 
-from tartree.nn import Classes, Gaussian, Output
+from tartree.nn import Classes, Gaussian, Output, Values
 from tartree.table.moments import Moments
 from tartree.table.scaling import LARGEST
 from tartree.table.schemas import family
@@ -431,6 +431,15 @@ class ValueCodec(TargetCodec):
         if bounds is not None and (bounds.shape != (len(center), 2) or not (bounds[:, 0] <= bounds[:, 1]).all()):
             raise ValueError(f"limits must be a lowest and a highest prediction of each target, got {limits}")
         return cls(center, scale, bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class PlainValueCodec(ValueCodec):
+    """Values without a spread, as leaves of trees grown elsewhere hold them; parameters are those of `ValueCodec`."""
+
+    @property
+    def output(self) -> Output:
+        return Values(len(self.center))
 
 
 #: The codec of each task.

@@ -1,4 +1,4 @@
-"""`--cluster`: fits and predictions on a Ray cluster, of Parquet files that all of its nodes see."""
+"""`--cluster`: a connection to a Ray cluster, and predictions there of Parquet files that all of its nodes see."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tartree import TartClassifier, TartRegressor
     from tartree.cli.workflow.model_columns import ModelColumns
     from tartree.model import FittedModel
-    from tartree.model.stream_blocks import StreamStatistics
-    from tartree.table import ParquetTable
 
 
 @contextmanager
@@ -51,22 +49,6 @@ def joblib_backend(address: str | None) -> Iterator[None]:
         yield
 
 
-def fit_on_cluster(
-    estimator: TartClassifier | TartRegressor,
-    table: ParquetTable,
-    target: str,
-    drop_missing_target: bool,
-    options: dict[str, Any],
-) -> StreamStatistics:
-    """Fit an estimator in place, and return the statistics of the rows; options are those of `tartree.cluster.fit`."""
-    from tartree.cluster.fitting import fit_table
-    from tartree.cluster.tables import everywhere
-
-    arguments = {"table": everywhere(table), "targets": [target], "drop_missing_target": drop_missing_target}
-    statistics: StreamStatistics = fit_table(estimator, arguments, **options)
-    return statistics
-
-
 def predict_on_cluster(
     estimator: TartClassifier | TartRegressor,
     source: InputTable,
@@ -76,7 +58,7 @@ def predict_on_cluster(
     workers: int | None,
 ) -> Iterator[Any]:
     """Yield the rows of Parquet files with their predictions, in their order."""
-    from tartree.cluster.predicting import predict_tables
+    from tartree.cluster.distributed_prediction import predict_tables
 
     table, predict = source.parquet, _RowPrediction(columns, proba)
     if table is None:

@@ -64,17 +64,17 @@ def fit_stream(
     cluster: dict[str, Any] | None = None,
 ) -> tuple[dict[str, int], Target, int]:
     """Fit an estimator in place, here or on a cluster; return the kinds of columns, the target and the rows."""
-    from tartree.cli.workflow.cluster_calls import fit_on_cluster
+    from tartree.cluster.distributed_fit import ClusterSettings, fit_source
     from tartree.model.stream_source import StreamSource
     from tartree.model.target import LabelStatistics
 
     with located_errors(None):  # the library names the file
+        source = StreamSource(table, [target], drop_missing_target=drop_missing_target)
         if cluster is None:
-            source = StreamSource(table, [target], drop_missing_target=drop_missing_target)
             estimator.fit_source(source)
-            statistics = source.statistics
         else:
-            statistics = fit_on_cluster(estimator, table, target, drop_missing_target, cluster)
+            fit_source(estimator, source, ClusterSettings(**cluster))
+    statistics = source.statistics
     n_rows = sum(map(sum, statistics.rows.values()))
     if n_rows < table.n_rows:
         notes.add(f"left out: {counted(table.n_rows - n_rows, 'row')} without a target")
