@@ -170,13 +170,15 @@ class OutputView:
     (selection "multi") or of its leaf of the largest arrival, the first of equal ones ("single").
     """
 
-    kind: Literal["classes", "values", "gaussian"]
+    kind: str
     n_targets: int
     n_numbers: int
     center: FloatArray  # (outputs,)
     scale: FloatArray  # (outputs,)
     floor: float
     limits: tuple[tuple[float, float], ...] | None = None  # of the means of leaves, (targets, 2)
+    is_classes: bool = False
+    has_spread: bool = False
 
 
 @dataclass(frozen=True)
