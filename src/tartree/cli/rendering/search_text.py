@@ -23,8 +23,10 @@ def front_table(search: StructureSearch, title: str) -> Any:
     """Return the front as a table with the chosen structure in bold."""
     from rich.table import Table
 
+    from tartree.search.scores import METRICS
+
     table = Table(title=title, title_justify="left")
-    for name in (*COLUMNS, search.scoring_):
+    for name in (*COLUMNS, METRICS[search.scoring_].label):
         table.add_column(name, justify="right")
     table.add_column("structure")
     chosen = getattr(search, "best_index_", None)
@@ -119,10 +121,12 @@ def _title(report: SearchReport) -> str:
 
 def show_search(console: Console, report: SearchReport) -> None:
     """Print the front, the models beside it, the chosen structure and the files."""
+    from tartree.search.scores import METRICS
+
     search = report.search
     console.print(front_table(search, _title(report)))
     for name, scores in report.files.baselines.items():
-        console.print(f"{name}: {search.scoring_} {scores.mean():.3f}", soft_wrap=True)
+        console.print(f"{name}: {METRICS[search.scoring_].label} {scores.mean():.3f}", soft_wrap=True)
     if report.fit_with is None:
         outcome = f"fitted to all rows it uses {leaves(search.best_size_.leaves)}."
     else:

@@ -78,17 +78,19 @@ class SearchFiles:
 
     def _write_page(self, table: Any, target: Target) -> None:
         from tartree.explain.page import Validation, write_report
+        from tartree.search.scores import METRICS
 
         search = self.search
+        score = METRICS[search.scoring_].label
         chosen = search.trials_[search.best_index_]
         front = search.front_
         validation = Validation(
-            search.scoring_.replace("_", " "),
+            score,
             chosen["score"],
             chosen["error"],
             len(search.splits_),
             f"{counted(len(search.trials_), 'structure')} tried. Chosen: {RULES[search.rule]}.",
-            (*COLUMNS, search.scoring_.replace("_", " "), "structure"),
+            (*COLUMNS, score, "structure"),
             tuple(front_row(trial) for trial in front),
             next((index for index, trial in enumerate(front) if trial["number"] == search.best_index_), None),
         )
