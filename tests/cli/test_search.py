@@ -89,8 +89,7 @@ def told(self, *arguments, **more):
         loop.Epoch.__init__ = build
         print("second epoch", file=sys.stderr, flush=True)
 def watched(self, *arguments, **more):
-    if not self._stop_before_training:
-        loop.Epoch.__init__ = told
+    loop.Epoch.__init__ = told
     return fit(self, *arguments, **more)
 TartClassifier.fit = watched
 main(prog_name="tartree")
@@ -167,7 +166,7 @@ def test_interrupted_in_the_comparison(patients_csv, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(baselines, "_make", interrupted)
+    monkeypatch.setattr(baselines, "make_baseline", interrupted)
     result = run("search", patients_csv, "--target", "diagnosis", "--epochs", 2, "--trials", 2)
     assert result.exit_code == 130
     assert "there is no comparison with other models; the model is saved in model.tart" in result.stderr

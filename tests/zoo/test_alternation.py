@@ -4,10 +4,10 @@ import torch
 from sklearn.datasets import load_iris
 
 from tartree import losses, zoo
-from tartree.explain.tree_evaluation import double_tree, encode
 from tartree.nn import Conv
 from tartree.training import Recipe
 from tartree.zoo import alternation
+from tests.explain.models import double_tree, encode
 
 X, y = load_iris(return_X_y=True)
 

@@ -4,9 +4,9 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
 from tartree import Structure, TartClassifier, TartRegressor, zoo
-from tartree.explain.tree_evaluation import double_tree, encode
 from tartree.nn import Pieces
 from tartree.training import Recipe
+from tests.explain.models import double_tree, encode
 
 
 def test_the_three_of_the_paper():

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from tartree import zoo
-from tartree.explain.tree_evaluation import double_tree
+from tests.explain.models import double_tree
 
 from ..tolerances import within
 

@@ -52,19 +52,20 @@ def backend(address: str | None) -> Iterator[None]:
 
 
 def fit(model: Any, table: Any, target: str, drop_missing_target: bool, options: dict[str, Any]) -> Any:
-    """Fit in place; what `fit_stream` returns. Options are those of `tartree.cluster.fit`."""
-    from tartree.cluster.fitting import fit_table
-    from tartree.cluster.tables import everywhere
+    """Fit in place; the statistics of the stream. Options are those of `tartree.cluster.fit`."""
+    from tartree.cluster.distributed_fit import ClusterSettings, fit_source
+    from tartree.model.stream_source import StreamSource
 
-    arguments = {"table": everywhere(table), "targets": [target], "drop_missing_target": drop_missing_target}
-    return fit_table(model, arguments, **options)
+    source = StreamSource(table, [target], drop_missing_target=drop_missing_target)
+    fit_source(model, source, ClusterSettings(**options))
+    return source.statistics
 
 
 def predicted(
     model: Any, source: Source, columns: Columns, proba: bool, address: str, workers: int | None
 ) -> Iterator[Any]:
     """The rows of Parquet files with their predictions, in their order."""
-    from tartree.cluster.predicting import predict_tables
+    from tartree.cluster.distributed_prediction import predict_tables
 
     table, call = source.table, _Prediction(columns, proba)
     if table is None:

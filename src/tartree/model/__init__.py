@@ -1,9 +1,10 @@
 """The centre: a fitted model as a typed value, and the one way to make it."""
 
 from tartree.model.fitted import FittedModel, HasModel, Model, Provenance, fitted_model, like
-from tartree.model.pipeline import DataSource, Prepared, data_source, fit, prepare
+from tartree.model.memory_source import MemorySource
+from tartree.model.pipeline import DataSource, Prepared, build_tree, data_source, fit, prepare
 from tartree.model.sample import Sample
-from tartree.model.spec import ModelSpec
+from tartree.model.spec import ModelSpec, generators
 from tartree.model.target import ClassCodec, PlainValueCodec, TargetCodec, ValueCodec
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "DataSource",
     "FittedModel",
     "HasModel",
+    "MemorySource",
     "Model",
     "ModelSpec",
     "PlainValueCodec",
@@ -19,9 +21,11 @@ __all__ = [
     "Sample",
     "TargetCodec",
     "ValueCodec",
+    "build_tree",
     "data_source",
     "fit",
     "fitted_model",
+    "generators",
     "like",
     "prepare",
 ]

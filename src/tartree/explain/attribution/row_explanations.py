@@ -11,15 +11,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tartree.checks import check_integer
 from tartree.explain import tree_evaluation as ev
+from tartree.explain.arguments import missing_mask
 from tartree.explain.attribution.contributions import contributions
 from tartree.explain.attribution.gradients import jacobians
-from tartree.explain.attribution.likely_paths import likely_ways
+from tartree.explain.attribution.likely_paths import likely_paths
 from tartree.explain.text.number_text import format_number, mark_missing
 from tartree.explain.text.terms import term_of
 from tartree.explain.tree_view.assembly import make_view, usual_spread
 from tartree.explain.tree_view.views import ConditionView, TreeView
+from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.nn import Tree
+from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 from tartree.table import Feature, Scaling
 
@@ -38,11 +42,11 @@ class StepTerm:
 
 @dataclass(frozen=True)
 class Step:
-    """A node on a path: where it leads and why."""
+    """A node on a path, with the child taken and the reason."""
 
     node: int  # number over all layers
     child: int
-    condition: str  # when the child taken is the more probable
+    condition: str  # under which the child taken is the most probable
     probability: float  # of the branch taken
     branches: tuple[float, ...]  # of all branches
     terms: tuple[StepTerm, ...]  # strongest effect first; by gradient at the row where the decision is not linear
@@ -50,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Path:
-    """A way from the root to a leaf in one member."""
+    """A path from the root to a leaf in one member."""
 
     member: int
     probability: float
@@ -67,28 +71,28 @@ class RowExplanation:
     values: dict[str, Any]  # the row as the model reads it, in original units
     base: FloatArray  # (outputs,): the prediction for the reference row
     contributions: FloatArray  # (columns, outputs): base + their sum = prediction
-    path_part: FloatArray  # (columns, outputs): by other ways
-    leaf_part: FloatArray  # (columns, outputs): by what the leaves say
+    path_part: FloatArray  # (columns, outputs): by other paths
+    leaf_part: FloatArray  # (columns, outputs): by other predictions of the leaves
     arrival: FloatArray  # (members, leaves)
     paths: tuple[Path, ...]
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
-    gaps: frozenset[str] = frozenset()  # columns without a value; `values` has what is read in its place
+    gaps: frozenset[str] = frozenset()  # columns with missing values; `values` has what is read in their place
 
     def strongest(self, output: int | None = None, most: int = 5) -> list[tuple[str, float]]:
-        """Columns with the largest contributions to an output, by default the most probable class or first target."""
+        """Return the columns with the largest contributions to an output."""
         if output is None:
             output = int(self.prediction.argmax()) if self.label is not None else 0
-        own = self.contributions[:, output]
-        order = np.argsort(-np.abs(own), kind="stable")[:most]
-        return [(self.columns[k], float(own[k])) for k in order]
+        values = self.contributions[:, output]
+        order = np.argsort(-np.abs(values), kind="stable")[:most]
+        return [(self.columns[k], float(values[k])) for k in order]
 
-    def said(self, column: str) -> str:
-        """The value of a column as text; of a gap, what is read in its place."""
-        return mark_missing(_said(self.values[column]), column in self.gaps)
+    def value_text(self, column: str) -> str:
+        """Return the value of a column as text; of a missing value, what is read in its place."""
+        return mark_missing(_value_text(self.values[column]), column in self.gaps)
 
     def text(self, most: int = 5) -> str:
-        """A few lines to read."""
+        """Return the explanation as a few lines of text."""
         output = int(self.prediction.argmax()) if self.label is not None else 0
         lines = [f"{self.outputs[output]}: {format_number(float(self.prediction[output]))}"]
         for path in self.paths:
@@ -96,13 +100,13 @@ class RowExplanation:
             lines += [f"  {format_number(step.probability)}  {step.condition}" for step in path.steps]
         lines.append(f"contributions, from {format_number(float(self.base[output]))} of the reference row")
         parts = self.strongest(output, most)
-        lines += [f"  {value:+.4f}  {name} = {self.said(name)}" for name, value in parts]
+        lines += [f"  {value:+.4f}  {name} = {self.value_text(name)}" for name, value in parts]
         return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Explanations of many rows, as arrays; one row by its number.
+    """Explanations of many rows as arrays; indexing returns that of one row.
 
     Nodes are numbered layer by layer from the root, edges layer by layer by parent, as in `TreeView`.
     """
@@ -120,7 +124,7 @@ class Explanation:
     encoded: FloatArray  # (rows, features)
     values: dict[str, NDArray[Any]]  # columns in original units, (rows,)
     effects: FloatArray | None  # (members, rows, logits, features), where decisions are not linear
-    gaps: NDArray[np.bool_]  # (rows, columns): where there was no value
+    gaps: NDArray[np.bool_]  # (rows, columns): missing values
     features: tuple[Feature, ...]
     share: float
     max_paths: int
@@ -131,7 +135,7 @@ class Explanation:
 
     @property
     def contributions(self) -> FloatArray:
-        """(rows, columns, outputs): with the base they add up to the predictions."""
+        """Contributions, (rows, columns, outputs): with the base they add up to the predictions."""
         total: FloatArray = self.path_part + self.leaf_part
         return total
 
@@ -143,7 +147,7 @@ class Explanation:
 
     def __getitem__(self, row: int) -> RowExplanation:
         if not -len(self) <= row < len(self):
-            raise IndexError(f"row must be below {len(self)}, however: {row}")
+            raise IndexError(f"row must be from {-len(self)} to {len(self) - 1}, got {row}")
         row %= len(self)
         labels = self.tree.labels
         n_leaves = self.tree.n_leaves
@@ -168,13 +172,13 @@ class Explanation:
         ends = np.cumsum([len(structure.edges(d)[0]) for d in range(structure.depth)])
         shares = np.split(self.edge_shares[member, row], ends[:-1]) if structure.depth else []
         first = np.concatenate([[0], np.cumsum(structure.widths)])
-        for way in likely_ways(structure, shares, self.share, self.max_paths):
+        for path in likely_paths(structure, shares, self.share, self.max_paths):
             steps = []
             for d in range(structure.depth):
-                node = self.tree.nodes[int(first[d]) + way.nodes[d]]
+                node = self.tree.nodes[int(first[d]) + path.nodes[d]]
                 if len(node.children) < 2:
                     continue
-                position = node.children.index(int(first[d + 1]) + way.nodes[d + 1])
+                position = node.children.index(int(first[d + 1]) + path.nodes[d + 1])
                 condition = self.tree.members[member].conditions[node.number]
                 assert condition is not None
                 branches = tuple(float(self.edge_shares[member, row, e]) for e in node.edges)
@@ -189,12 +193,12 @@ class Explanation:
                         terms,
                     )
                 )
-            yield Path(member, way.probability, way.nodes[-1], tuple(steps))
+            yield Path(member, path.probability, path.nodes[-1], tuple(steps))
 
     def _terms(
         self, member: int, row: int, condition: ConditionView, logits: tuple[int, ...], position: int
     ) -> tuple[StepTerm, ...]:
-        """Terms of the logit that speaks for the child taken, strongest effect first."""
+        """Return the terms of the logit of the child taken, strongest effect first."""
         if not logits or not condition.functions:
             return ()
         function = condition.functions[0 if len(logits) == 1 else position]
@@ -210,17 +214,17 @@ class Explanation:
             slopes[[term.feature for term in function.terms]] = [term.encoded_weight for term in function.terms]
         effects = sign * slopes * (self.encoded[row] - self.reference)  # (features,)
         strength = np.abs(slopes) * [feature.spread for feature in self.tree.features]
-        order = np.lexsort((-strength, -np.abs(effects)))  # of all features, whatever the condition's text names
+        order = np.lexsort((-strength, -np.abs(effects)))  # of all features, also those not in the condition's text
         terms = []
         for k in order[slopes[order] != 0][: self.max_terms]:
             term = term_of(self.features[k], int(k), float(slopes[k]), float(strength[k]))
-            said = mark_missing(_said(self.values[term.name][row]), bool(self.gaps[row, term.column]))
-            terms.append(StepTerm(term.label, sign * term.weight, said, float(effects[k])))
+            value_text = mark_missing(_value_text(self.values[term.name][row]), bool(self.gaps[row, term.column]))
+            terms.append(StepTerm(term.label, sign * term.weight, value_text, float(effects[k])))
         return tuple(terms)
 
 
 def explain_rows(
-    estimator: Any,
+    estimator: FittedModel | HasModel,
     X: Any,
     *,
     background: Any = None,
@@ -259,51 +263,52 @@ def explain_rows(
     >>> bool(abs(total - model.predict_proba(X[:10])).max() < 1e-5)
     True
     """
-    tree = ev.double_tree(estimator)
+    model = fitted_model(estimator)
+    tree = model.double_tree()
     if not 0 < share <= 1:
-        raise ValueError(f"share must be above 0 and at most 1, however: {share=}")
-    ev.check_count("max_paths", max_paths)
-    ev.check_count("max_terms", max_terms)
-    x = ev.encode(estimator, X)
-    reference = reference_row(estimator, background)
-    parts = contributions(tree, x, reference, estimator.selection)
-    center, scale = ev.target_scaling(estimator)
-    encoder = estimator.encoder_
+        raise ValueError(f"share must be above 0 and at most 1, got {share}")
+    check_integer("max_paths", max_paths, 1)
+    check_integer("max_terms", max_terms, 1)
+    x = model.encode(X)
+    reference = reference_row(model, background)
+    parts = contributions(tree, x, reference, model.selection)
+    center, scale = model.target_scaling
+    encoder = model.encoder
     owner = torch.tensor([feature.column for feature in encoder.features_], dtype=torch.long)
 
     def by_column(part: Tensor) -> FloatArray:
         total = part.new_zeros(len(part), encoder.n_features_in_, part.shape[-1]).index_add_(1, owner, part)
-        own: FloatArray = total.numpy() * scale
-        return own
+        scaled: FloatArray = total.numpy() * scale
+        return scaled
 
-    here = list(ev.in_chunks(tree, x))
+    evaluations = list(ev.in_chunks(tree, x))
     structure = tree.structure
     shares = [
         torch.cat(
             [part.branching[..., :0]]
-            + [ev.edge_shares(part.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)],
+            + [edge_shares(part.branching, torch.from_numpy(structure.edges(d)[2])) for d in range(structure.depth)],
             dim=-1,
         )
-        for part in here
+        for part in evaluations
     ]
-    around = None if background is not None else _around(estimator, reference)
-    plain = make_view(estimator, background, None, None, max_terms=max_terms, typical=3, around=around)
-    nonlinear = any(c is not None and c.kind == "gradient" for member in plain.members for c in member.conditions)
+    around = None if background is not None else _gradient_rows(model, reference)
+    tree_view = make_view(model, background, None, None, max_terms=max_terms, typical=3, around=around)
+    nonlinear = any(c is not None and c.kind == "gradient" for member in tree_view.members for c in member.conditions)
     return Explanation(
-        plain,
-        tuple(column.name for column in plain.columns),
-        plain.outputs,
+        tree_view,
+        tuple(column.name for column in tree_view.columns),
+        tree_view.outputs,
         reference.numpy(),
         center + scale * parts.base.numpy(),
         center + scale * parts.prediction.numpy(),
         by_column(parts.path),
         by_column(parts.leaf),
-        torch.cat([torch.cat(part.arrivals, dim=-1) for part in here], dim=1).numpy(),
+        torch.cat([torch.cat(part.arrivals, dim=-1) for part in evaluations], dim=1).numpy(),
         torch.cat(shares, dim=1).numpy(),
         x.numpy(),
         encoder.inverse_transform(x.numpy()),
         _slopes(tree, x) if nonlinear else None,
-        ev.gaps(X),
+        missing_mask(X),
         tuple(encoder.features_),
         share,
         max_paths,
@@ -311,29 +316,29 @@ def explain_rows(
     )
 
 
-def _said(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return format_number(float(value)) if isinstance(value, float | np.floating) else str(value)
 
 
-def reference_row(estimator: Any, background: Any = None) -> Tensor:
-    """The row that others are compared with, encoded, (features,).
+def reference_row(model: FittedModel, background: Any = None) -> Tensor:
+    """Return the row that others are compared with, encoded, (features,).
 
-    The mean of the encoded background; without one, mean numbers and most frequent levels.
+    It is the mean of the encoded background or, without one, mean numbers and most frequent levels.
     """
     if background is not None:
-        x = ev.encode(estimator, background)
+        x = model.encode(background)
         if not len(x):
-            raise ValueError("background must have rows, however: it has none")
+            raise ValueError("background must have at least one row, got none")
         return x.mean(0)
-    encoder = estimator.encoder_
+    encoder = model.encoder
     row = torch.zeros(len(encoder.features_), dtype=torch.float64)
-    seen: set[int] = set()
+    visited: set[int] = set()
     for k, feature in enumerate(encoder.features_):
-        column = encoder.columns_[feature.column]
-        first = feature.column not in seen
-        seen.add(feature.column)
+        column: Any = encoder.columns_[feature.column]
+        is_first = feature.column not in visited
+        visited.add(feature.column)
         if column.kind == "category":
-            row[k] = float(first)  # levels stand in order of frequency
+            row[k] = float(is_first)  # levels stand in order of frequency
         elif column.kind == "boolean" and feature.kind == "level":
             row[k] = float(column.fill)
         elif feature.kind == "value" and feature.scaling == Scaling():  # not scaled: 0 is nothing special
@@ -341,20 +346,20 @@ def reference_row(estimator: Any, background: Any = None) -> Tensor:
     return row
 
 
-def _around(estimator: Any, reference: Tensor) -> Tensor:
-    """Encoded rows for mean gradients where no background is given: of training, or drawn where none were kept.
+def _gradient_rows(model: FittedModel, reference: Tensor) -> Tensor:
+    """Return encoded rows for mean gradients without a background: those of training, or random ones if none were kept.
 
-    Never the rows that are explained, so that the model reads the same for all of them.
+    They are never the rows that are explained, so that the conditions are the same for all of them.
     """
-    kept = ev.training_rows(estimator)
+    kept = model.training_rows
     if kept is not None and len(kept[0]):
         return kept[0]
-    values = torch.tensor([float(feature.kind == "value") for feature in estimator.encoder_.features_])
+    values = torch.tensor([float(feature.kind == "value") for feature in model.encoder.features_])
     drawn = torch.randn(256, len(values), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return reference + drawn * values * torch.from_numpy(usual_spread(estimator))
+    return reference + drawn * values * torch.from_numpy(usual_spread(model))
 
 
 def _slopes(tree: Tree, x: Tensor) -> FloatArray:
-    """Gradients of the logits by the features at each row, (members, rows, logits, features)."""
+    """Return gradients of the logits by the features at each row, (members, rows, logits, features)."""
     slopes = [torch.cat(list(jacobians(tree.decision, m, x))) for m in range(ev.n_members(tree))]
     return torch.stack(slopes).detach().numpy()

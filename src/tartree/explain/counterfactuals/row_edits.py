@@ -1,4 +1,4 @@
-"""Values put into a table of one row, whatever kind of table it is, and encoded values in a column's own units."""
+"""Edits of a one-row table of any kind, and encoded values in the units of their column."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 from scipy import sparse
 from torch import Tensor
 
+from tartree.model import FittedModel
 from tartree.table import units
 
 
-def original_value(estimator: Any, column: int, encoded: Tensor) -> Any:
-    """The value of a column that its features, (features of the column,), stand for: as a table may hold it."""
-    fitted = estimator.encoder_.columns_[column]
+def original_value(model: FittedModel, column: int, encoded: Tensor) -> Any:
+    """Return the value of a column from its encoded features, (features of the column,), as a table may hold it."""
+    fitted: Any = model.encoder.columns_[column]
     if fitted.kind == "boolean":
         return bool(encoded[0] > 0.5)
     if fitted.kind == "category":
@@ -25,13 +26,12 @@ def original_value(estimator: Any, column: int, encoded: Tensor) -> Any:
     if fitted.unit == "duration":
         return datetime.timedelta(seconds=value)
     if fitted.unit != "number":
-        text: str = estimator.encoder_.features_[_feature(estimator, column)].original(float(encoded[0]))
-        return text
+        return model.encoder.features_[_feature(model, column)].original(float(encoded[0]))
     return int(np.rint(value)) if fitted.whole and abs(value) < 2**53 else value
 
 
 def written_near(seconds: float, unit: str, *, up: bool) -> Iterator[str]:
-    """ISO texts of a date or time near so many seconds, at or beyond them, the roundest first.
+    """Yield ISO texts of a date or time near so many seconds, at or beyond them, the roundest first.
 
     A date is a whole day; other units go down to seconds, and to microseconds at the end.
     """
@@ -44,12 +44,12 @@ def written_near(seconds: float, unit: str, *, up: bool) -> Iterator[str]:
         yield units.write(np.array([seconds]), unit, fine=True)[0]
 
 
-def _feature(estimator: Any, column: int) -> int:
-    return next(k for k, feature in enumerate(estimator.encoder_.features_) if feature.column == column)
+def _feature(model: FittedModel, column: int) -> int:
+    return next(k for k, feature in enumerate(model.encoder.features_) if feature.column == column)
 
 
 def with_values(row: Any, values: Mapping[int, Any]) -> Any:
-    """A copy of a one-row table with other values in some columns, given by number."""
+    """Return a copy of a one-row table with other values in some columns, by index."""
     if sparse.issparse(row):
         row = row.toarray()
     if not isinstance(row, np.ndarray | list | tuple):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tartree.checks import check_integer
+from tartree.explain.arguments import check_index
 from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars, output_colours
 from tartree.explain.plots.painters import name_of
-from tartree.explain.plots.scene import check_member, row_view, tree_view
+from tartree.explain.plots.scene import row_view, tree_view
 from tartree.explain.plots.style import (
     INK,
     MOST_NAME,
@@ -18,13 +20,13 @@ from tartree.explain.plots.style import (
     plain,
     styled,
 )
-from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.assembly import ViewSource
 from tartree.explain.tree_view.views import TreeView
 
 
 @styled
 def plot_condition(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     *,
     node: int = 0,
@@ -34,10 +36,10 @@ def plot_condition(
     max_terms: int = 10,
     ax: Any = None,
 ) -> Any:
-    """Draw what a node or a leaf looks at: its strongest features as bars, with the values where their push turns.
+    """Draw the strongest features of a node or a leaf as bars, with the values where their push changes sign.
 
-    The length of a bar is what one standard deviation of the feature changes, in logits, or in units of the target for
-    a leaf in regression; for one row, what its own value changes compared with the mean of training.
+    The length of a bar is the change by one standard deviation of the feature, in logits, or in units of the target for
+    a leaf in regression; for one row, the change by its value, compared with the mean of training.
 
     Parameters
     ----------
@@ -50,25 +52,24 @@ def plot_condition(
         One row: its number in X, or a view of that row alone.
     member, output : int, default=0
     max_terms : int, default=10
-        Features with a bar; of a decision or leaf that is not linear, a `TreeView` has at most as many as it was made
-        with.
+        Maximum number of features with a bar; for a decision or leaf that is not linear, a `TreeView` has at most as
+        many as it was made with.
     ax : matplotlib Axes, optional
 
     Returns
     -------
     matplotlib Axes
     """
-    check_count("max_terms", max_terms)
+    check_integer("max_terms", max_terms, 1)
     tree = tree_view(source, X)
-    check_member(tree, member)
-    if not 0 <= node < len(tree.nodes):
-        raise ValueError(f"node must be from 0 to {len(tree.nodes) - 1}, however: {node=}")
+    check_index("member", member, len(tree.members))
+    check_index("node", node, len(tree.nodes))
     if len(tree.nodes[node].children) == 1:
-        raise ValueError(f"node must decide or be a leaf, however: node {node} passes all on to its one child")
-    one = row_view(source, X, row)
-    own: Any = {"member": member, "max_terms": max_terms, "row": one}
+        raise ValueError(f"node must decide or be a leaf, got {node}, which has one child")
+    single_row = row_view(source, X, row)
+    options: Any = {"member": member, "max_terms": max_terms, "row": single_row}
     is_leaf = tree.nodes[node].leaf is not None
-    bars = leaf_bars(tree, node, output=output, **own) if is_leaf else condition_bars(tree, node, **own)
+    bars = leaf_bars(tree, node, output=output, **options) if is_leaf else condition_bars(tree, node, **options)
     parts = max((len(bar.parts) for bar in bars.bars), default=1)
     ax = axes_for(ax, 7.2, max(1, len(bars.bars)) * (0.3 if parts == 1 else 0.16 + 0.11 * parts) + 1.3)
     count = f"{len(bars.bars)} of {bars.n_features} features"
@@ -85,7 +86,7 @@ def plot_condition(
     unit = "logits"
     if is_leaf and tree.task == "regression":
         unit = plain(tree.outputs[output])
-    what = "one standard deviation" if one is None else "the value, from the mean,"
+    what = "one standard deviation" if single_row is None else "the value, from the mean,"
     ax.set_xlabel(f"what {what} changes, in {fit(unit, 160, 10)}", color=QUIET)
     return ax
 

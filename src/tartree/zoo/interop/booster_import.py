@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.nn.splits import ZERO
+from tartree.nn.split_decision import ZERO
 from tartree.zoo.interop.plain_encoder import PlainEncoder
 from tartree.zoo.interop.sklearn_import import Imported, column_names, imported, refuse
 from tartree.zoo.interop.split_tree import Floats, SplitTree
