@@ -5,12 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-<<<<<<< HEAD:src/tartree/cli/workflow/comparison.py
-from typing import TYPE_CHECKING, Any
-=======
 from functools import partial
-from typing import Any
->>>>>>> w-search:src/tartree/cli/comparing.py
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -83,30 +79,14 @@ def compare(
         return None
     if n_folds < folds:
         notes.add(f"the cross-validation has {n_folds} folds, for there are few rows")
-<<<<<<< HEAD:src/tartree/cli/workflow/comparison.py
-    splits = list(_splits(values, target.is_classification, n_folds, seed))
-=======
     strata = values if target.is_classification else None
     splits = list(split(len(rows), strata, n_folds, seed))
->>>>>>> w-search:src/tartree/cli/comparing.py
     candidate = clone(estimator)
     smallest = min(len(train) for train, _ in splits)
     spec = candidate.spec()
     depth = spec.resolve_depth(len(target.values))
     if candidate.depth == "auto" and spec.resolve_depth(smallest) != depth:
         candidate.depth = depth  # the tree that is compared must be the one that is fitted to all rows
-<<<<<<< HEAD:src/tartree/cli/workflow/comparison.py
-    contenders = {"tartree": lambda: clone(candidate), **_baselines(target.is_classification, seed)}
-    scores = []
-    with notes.progress(n_folds * len(contenders)) as begin:
-        for name, make in contenders.items():
-            fold_scores, started = [], time.perf_counter()
-            for number, (train, test) in enumerate(splits, start=1):
-                begin(f"{name}, fold {number} of {n_folds}")
-                fold_scores.append(_score(make(), table, values, train, test))
-            scores.append(Score(name, tuple(fold_scores), (time.perf_counter() - started) / n_folds))
-    return Comparison("accuracy" if target.is_classification else "R2", n_folds, len(rows), tuple(scores))
-=======
     metric, guess = find_metric(target.task), "majority guess" if target.is_classification else "mean"
     contenders: dict[str, Callable[[], Any]] = {"tartree": lambda: clone(candidate)}
     for label, name in (("random forest", "random forest"), ("decision tree", "decision tree"), (guess, "guess")):
@@ -121,7 +101,6 @@ def compare(
                 of_folds += fold_scores(make, table, values, [fold], metric)
             scores.append(Score(name, tuple(of_folds), (time.perf_counter() - started) / n_folds))
     return Comparison(metric.label, n_folds, len(rows), tuple(scores))
->>>>>>> w-search:src/tartree/cli/comparing.py
 
 
 def _encoded_baseline(name: str, classification: bool, seed: int) -> Any:
@@ -130,33 +109,4 @@ def _encoded_baseline(name: str, classification: bool, seed: int) -> Any:
     from tartree.search.baselines import make_baseline
     from tartree.table import TableEncoder
 
-<<<<<<< HEAD:src/tartree/cli/workflow/comparison.py
-    tree, forest = (
-        (DecisionTreeClassifier, RandomForestClassifier)
-        if classification
-        else (DecisionTreeRegressor, RandomForestRegressor)
-    )
-    guess = DummyClassifier(strategy="most_frequent") if classification else DummyRegressor()
-    return {
-        "random forest": lambda: make_pipeline(TableEncoder(), forest(random_state=seed)),
-        "decision tree": lambda: make_pipeline(TableEncoder(), tree(random_state=seed)),
-        "majority guess" if classification else "mean": lambda: make_pipeline(TableEncoder(), guess),
-    }
-
-
-def _score(model: Any, table: Any, values: NDArray[Any], train: NDArray[np.intp], test: NDArray[np.intp]) -> float:
-    from sklearn.metrics import r2_score
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "fit was interrupted", UserWarning)  # raised below
-        model.fit(table.take(train), values[train])
-    history = getattr(model, "history_", None)
-    if getattr(history, "interrupted", False):  # an estimator stops its fit, but the command must end
-        raise KeyboardInterrupt
-    predicted = model.predict(table.take(test))
-    if values.dtype.kind == "f":
-        return float(r2_score(values[test], predicted))
-    return float(np.mean(predicted == values[test]))
-=======
     return make_pipeline(TableEncoder(), make_baseline(name, classification=classification, random_state=seed))
->>>>>>> w-search:src/tartree/cli/comparing.py
