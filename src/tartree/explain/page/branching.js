@@ -27,9 +27,9 @@ function sparsemax(logits) {
   const sorted = [...logits].sort((a, b) => b - a);
   let sum = 0;
   let threshold = 0;
-  sorted.forEach((z, place) => {
+  sorted.forEach((z, index) => {
     sum += z;
-    if (1 + (place + 1) * z > sum) threshold = (sum - 1) / (place + 1);
+    if (1 + (index + 1) * z > sum) threshold = (sum - 1) / (index + 1);
   });
   return logits.map((z) => Math.max(z - threshold, 0));
 }
