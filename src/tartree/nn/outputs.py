@@ -10,6 +10,7 @@ import math
 import numbers as kinds
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -18,6 +19,8 @@ from torch.nn import functional as F
 
 class Output(ABC):
     """A kind of leaf output for ``n_targets`` classes or target columns."""
+
+    target_dim: ClassVar[int] = 2
 
     def __init__(self, n_targets: int) -> None:
         if not isinstance(n_targets, kinds.Integral) or n_targets < 1:
@@ -55,6 +58,8 @@ class Output(ABC):
 
 class Classes(Output):
     """Logits of classes; targets are class numbers, (batch,); the cost is the cross entropy."""
+
+    target_dim = 1
 
     def check_target(self, target: Tensor, members: int, batch: int) -> None:
         if target.dtype != torch.int64 or target.shape not in ((batch,), (members, batch)):

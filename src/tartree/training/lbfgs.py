@@ -16,8 +16,9 @@ from torch import Tensor
 
 from tartree.nn import Classes, Gaussian, Tree
 from tartree.training.batches import Batch, Rows
+from tartree.training.loss_gradient import loss_of
 from tartree.training.recipe import Recipe
-from tartree.training.step import enough_threads, loss_of
+from tartree.training.step import enough_threads
 
 if TYPE_CHECKING:
     from tartree.training.history import Callback, History

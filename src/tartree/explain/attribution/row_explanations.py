@@ -25,7 +25,7 @@ from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.nn import Tree
 from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
-from tartree.table import Feature, Scaling
+from tartree.table import Feature
 
 FloatArray = NDArray[np.float64]
 
@@ -451,15 +451,8 @@ def reference_row(model: FittedModel, background: Any = None) -> Tensor:
     row = torch.zeros(len(encoder.features_), dtype=torch.float64)
     visited: set[int] = set()
     for k, feature in enumerate(encoder.features_):
-        column: Any = encoder.columns_[feature.column]
-        is_first = feature.column not in visited
+        row[k] = encoder.columns_[feature.column].reference(feature, is_first=feature.column not in visited)
         visited.add(feature.column)
-        if column.kind == "category":
-            row[k] = float(is_first)  # levels stand in order of frequency
-        elif column.kind == "boolean" and feature.kind == "level":
-            row[k] = float(column.fill)
-        elif feature.kind == "value" and feature.scaling == Scaling():  # not scaled: 0 is nothing special
-            row[k] = column.fill
     return row
 
 

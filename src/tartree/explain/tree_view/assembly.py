@@ -30,8 +30,7 @@ from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.nn import Classes, Gaussian, Tree
 from tartree.nn.paths import edge_shares, hard_paths
 from tartree.structure import Structure
-from tartree.table import Boolean, Category, Constant, Numeric, Scaling
-from tartree.table.columns import written
+from tartree.table import Column
 
 FloatArray = NDArray[np.float64]
 #: Sources of texts and pictures.
@@ -180,38 +179,28 @@ def column_views(model: FittedModel) -> tuple[ColumnView, ...]:
     )
 
 
-def _column_view(name: str, column: Any, features: tuple[int, ...]) -> ColumnView:
-    unit, whole, gaps, other = "number", False, bool(getattr(column, "gaps", False)), False
-    low: float | None = None
-    high: float | None = None
-    low_text = high_text = typical_text = ""
-    levels: tuple[Any, ...] = ()
-    typical: Any = None
-    if isinstance(column, Numeric):
-        unit, whole, low, high, typical = column.unit, column.whole, column.low, column.high, column.fill
-        texts = written(np.array([low, high, typical]), unit, fine=column.scaling.scale < 1000.0).tolist()
-        low_text, high_text, typical_text = (t if isinstance(t, str) else format_number(t) for t in texts)
-    elif isinstance(column, Boolean):
-        typical, levels = column.fill, (True, False)
-    elif isinstance(column, Category):
-        levels, other = column.levels, column.other
-        typical = levels[0] if levels else None
-    elif isinstance(column, Constant):
-        typical = column.value
+def _column_view(name: str, column: Column, features: tuple[int, ...]) -> ColumnView:
+    summary = column.summary
+    texts = ["", "", "" if summary.typical is None else str(summary.typical)]
+    if column.is_measured:
+        originals = column.quantity.originals(
+            np.array([summary.low, summary.high, summary.typical]), fine=column.is_fine
+        )
+        texts = [value if isinstance(value, str) else format_number(value) for value in originals.tolist()]
     return ColumnView(
         name,
         column.kind,
-        unit,
-        whole,
-        low,
-        high,
-        low_text,
-        high_text,
-        levels,
-        other,
-        gaps,
-        typical,
-        typical_text or ("" if typical is None else str(typical)),
+        summary.unit,
+        summary.whole,
+        summary.low,
+        summary.high,
+        texts[0],
+        texts[1],
+        summary.levels,
+        summary.other,
+        summary.gaps,
+        summary.typical,
+        texts[2],
         features,
     )
 
@@ -247,11 +236,7 @@ def usual_spread(model: FittedModel) -> FloatArray:
     If no training rows were kept, it is 1 for standardised numbers, a quarter of the range for others, 0.5 for levels.
     """
     encoder = model.encoder
-    unit = np.full(len(encoder.features_), 0.5)
-    for k, feature in enumerate(encoder.features_):
-        if feature.kind == "value":
-            column: Any = encoder.columns_[feature.column]
-            unit[k] = 1.0 if feature.scaling != Scaling() else (column.high - column.low) / 4
+    unit = np.array([encoder.columns_[feature.column].usual_spread(feature) for feature in encoder.features_])
     kept = model.training_rows
     if kept is None or not len(kept[0]):
         return unit

@@ -26,7 +26,7 @@ class ColumnView:
     """
 
     name: str
-    kind: Literal["numeric", "boolean", "category", "constant"]
+    kind: str  # "numeric", "boolean", "category" or "constant"
     unit: str  # "number", "date", "datetime", "datetime[UTC]", "duration", "time"
     whole: bool  # whole numbers only
     low: float | None
@@ -108,8 +108,8 @@ class ConditionView:
         "linear": `functions` are exact. "gradient": the decision is not linear and they are mean gradients on the data,
         none without data. "even": every child gets the same share. "pass": one child, which gets all.
     functions : tuple of LinearView
-        With two children one: above 0 the first child is the most probable. With more, one for each child: the largest is
-        the most probable (for activations that rise with the logit, that is, all but "spherical").
+        With two children one: above 0 the first child is the more probable. With more, one for each child: the largest
+        is the most probable (for activations that rise with the logit, that is, all but "spherical").
     texts : tuple of str
         For each child, when it is the most probable, as text.
     """
