@@ -17,7 +17,6 @@ from torch import Tensor
 
 from tartree.model.memory_source import is_large_map
 from tartree.model.precision import in_double
-from tartree.model.quantiles import mixture_quantiles
 from tartree.model.records import Record
 from tartree.model.sample import Sample
 from tartree.model.target import ClassCodec, TargetCodec, Task, ValueCodec
@@ -25,9 +24,9 @@ from tartree.nn import Selection, Tree
 from tartree.nn.best_leaf import best_leaf
 from tartree.nn.paths import hard_paths
 from tartree.structure import Structure
-from tartree.table.columns import Column, Feature
+from tartree.table import Column, Feature
 from tartree.table.parquet import as_parquet, is_parquet
-from tartree.table.places import naming
+from tartree.table.row_error import naming
 from tartree.training import History
 from tartree.training.stream import prefetch
 
@@ -303,9 +302,14 @@ class FittedModel:
         """
         on_cpu = self.device.type == "cpu"
         tree, dtype = (in_double(self.tree), torch.float64) if on_cpu else (self.tree, torch.float32)
-        size = max(64, (CHUNK if on_cpu else LARGE_CHUNK) // (self.tree.width * self.n_members))
-        for chunk in self.encoded_chunks(X, size):
+        for chunk in self.encoded_chunks(X, self.chunk_rows):
             yield tree, chunk.to(self.device, dtype)
+
+    @property
+    def chunk_rows(self) -> int:
+        """Number of rows whose prediction keeps memory small."""
+        most = CHUNK if self.device.type == "cpu" else LARGE_CHUNK
+        return max(64, most // (self.tree.width * self.n_members))
 
     def encoded_chunks(self, X: Any, size: int) -> Iterator[Tensor]:
         """Yield encoded rows, (at most `size`, features).
@@ -399,11 +403,17 @@ class FittedModel:
         ndarray of shape (rows,) or (rows, targets)
         """
         if not self.is_classifier:
-            return self.predict_moments(X)[0]
+            return self._predict_means(X)
         small = np.min_scalar_type(len(self.classes))  # one index a row until all rows are predicted
         codes = [probabilities.argmax(axis=1).astype(small) for probabilities in self._probabilities(X)]
         predicted: NDArray[Any] = self.classes[np.concatenate(codes)]
         return predicted
+
+    def _predict_means(self, X: Any) -> NDArray[np.float64]:
+        codec, n_targets = self.value_codec, self.n_outputs
+        means = np.concatenate([members.mean(axis=0)[..., :n_targets] for members in self.predict_members(X)])
+        values: NDArray[np.float64] = codec.center + codec.scale * means
+        return values[:, 0] if codec.one_target else values
 
     def predict_moments(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Predict means and standard deviations in units of the target, (rows,) or (rows, targets).
@@ -417,6 +427,7 @@ class FittedModel:
         tuple of two ndarray of shape (rows,) or (rows, targets)
         """
         codec, means, deviations = self.value_codec, [], []
+        self._check_spread()
         for moments in self.predict_members(X):  # (members, rows, 2 targets)
             mean, square = np.split(moments.mean(axis=0), 2, axis=-1)
             means.append(codec.center + codec.scale * mean)
@@ -439,14 +450,19 @@ class FittedModel:
         ndarray of shape (rows, quantiles) or (rows, quantiles, targets)
         """
         codec, parts = self.value_codec, []
+        self._check_spread()
         for tree, x in self.chunks(X):
             arrival, leaf_outputs = tree(x)
             if self.selection == "single":
                 arrival = torch.nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(arrival)
-            mean, spread = codec.gaussian.parameters(leaf_outputs)
-            parts.append(mixture_quantiles(arrival, mean, spread, torch.from_numpy(levels).to(arrival)).cpu())
+            quantiles = codec.output.quantiles(arrival, leaf_outputs, torch.from_numpy(levels).to(arrival))
+            parts.append(quantiles.cpu())
         values: NDArray[np.float64] = codec.center + codec.scale * torch.cat(parts).double().numpy()
         return values[..., 0] if codec.one_target else values
+
+    def _check_spread(self) -> None:
+        if not self.codec.output.has_spread:
+            raise TypeError(f"the leaves must hold a spread, got {self.codec.output}")
 
     @property
     def value_codec(self) -> ValueCodec:

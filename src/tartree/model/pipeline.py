@@ -165,14 +165,13 @@ class Prepared:
         return tree.to(self.device)
 
     def finish(
-        self, history: History, refit_history: History | None = None, workers: WorkerGroup = SINGLE_WORKER
+        self, history: History | None, refit_history: History | None = None, workers: WorkerGroup = SINGLE_WORKER
     ) -> FittedModel:
-        """Return the trained tree as a model.
+        """Return the tree as a model; without a history it has not been trained.
 
         Parameters
         ----------
-        history : History
-        refit_history : History, optional
+        history, refit_history : History or None
         workers : WorkerGroup
 
         Returns
@@ -193,7 +192,30 @@ class Prepared:
 
 
 def build_tree(structure: Structure, n_features: int, output: Output, settings: dict[str, Any], seed: int = 0) -> Tree:
-    """Build a tree; modules of the user's own may draw their weights from torch's generator, which is put back."""
+    """Build a tree. Modules of the user may draw weights from torch's generator, whose state is restored.
+
+    Parameters
+    ----------
+    structure : Structure
+    n_features : int
+        Features of the encoded rows.
+    output : Output
+    settings : dict
+        Other arguments of `Tree.build`.
+    seed : int
+        Seed of torch's generator.
+
+    Returns
+    -------
+    Tree
+        On the CPU; `reset_parameters` draws weights of its members from their own seeds.
+
+    Examples
+    --------
+    >>> from tartree.nn import Classes
+    >>> build_tree(Structure(2), 4, Classes(3), {"leaf_layers": 0}).structure.n_leaves
+    4
+    """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return Tree.build(structure, n_features, output, **settings)

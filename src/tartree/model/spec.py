@@ -258,5 +258,19 @@ def default_device() -> torch.device:
 
 
 def generators(seeds: Sequence[Any] | NDArray[Any]) -> list[torch.Generator]:
-    """Return one generator a seed."""
+    """Return a generator of random numbers for each seed.
+
+    Parameters
+    ----------
+    seeds : sequence of int
+
+    Returns
+    -------
+    list of torch.Generator
+
+    Examples
+    --------
+    >>> [generator.initial_seed() for generator in generators([3, 4])]
+    [3, 4]
+    """
     return [torch.Generator().manual_seed(int(seed)) for seed in seeds]

@@ -193,7 +193,7 @@ def test_members_are_trees_of_their_own(table):
         [artist.get_linewidth() for artist in by_gid(plots.plot_tree(tree, member=m), "edge").values()] for m in (0, 2)
     ]
     assert widths[0] != widths[1]
-    with pytest.raises(ValueError, match="member must be from 0 to 2, however: member=3"):
+    with pytest.raises(ValueError, match="member must be from 0 to 2, got 3"):
         plots.plot_tree(tree, member=3)
 
 
@@ -316,7 +316,7 @@ def test_plot_condition_refuses_nodes_that_say_nothing(trees):
     tree, _ = trees["irregular"]
     with pytest.raises(ValueError, match="node must be from 0 to"):
         plots.plot_condition(tree, node=len(tree.nodes))
-    with pytest.raises(ValueError, match="node 1 passes all on"):
+    with pytest.raises(ValueError, match="node must decide or be a leaf, got 1"):
         plots.plot_condition(tree, node=1)
 
 
@@ -369,7 +369,7 @@ def test_importances_are_bars_in_order():
     assert ax.get_xlabel() == f"importance; 25 other features: {1 - sum(lengths):.3f} together"
     same = plots.plot_importances(dict(zip("abc", [0.2, 0.5, 0.3], strict=True)))
     assert [label.get_text() for label in same.get_yticklabels()] == ["b", "c", "a"]
-    with pytest.raises(ValueError, match="one number a feature"):
+    with pytest.raises(ValueError, match="one number for each feature"):
         plots.plot_importances(values, names=names[:3])
 
 
@@ -476,16 +476,16 @@ def test_rows_are_required_where_arrivals_are_drawn(table):
     X, y = table
     model = TartClassifier(depth=1, epochs=1, random_state=0, device="cpu").fit(X, y)
     for plot in (plots.plot_tree, plots.plot_leaves, plots.plot_assignment, plots.plot_transition_matrices):
-        with pytest.raises(ValueError, match="rows must be given"):
+        with pytest.raises(ValueError, match="rows are required"):
             plot(model)
     tree = view(model, X, y)
     with pytest.raises(ValueError, match="X and y must be left out"):
         plots.plot_tree(tree, X)
     with pytest.raises(ValueError, match="row must be a view of one row"):
         plots.plot_tree(tree, row=3)
-    with pytest.raises(ValueError, match="row must be a view of one row, however: it has 90"):
+    with pytest.raises(ValueError, match="row must be a view of one row, got 90 rows"):
         plots.plot_tree(tree, row=tree)
-    with pytest.raises(ValueError, match="row must be the number of one of the 90 rows, however: row=90"):
+    with pytest.raises(ValueError, match="row must be the number of one of the 90 rows, got 90"):
         plots.plot_tree(model, X, y, row=90)
     with pytest.raises(ValueError, match="detail must be"):
         plots.plot_tree(tree, detail="much")

@@ -13,12 +13,11 @@ from tartree import Structure, TartClassifier, explain, load
 from tartree.explain.simplification.distillation import predict_rows
 from tartree.explain.simplification.removal_order import removal_order
 from tartree.explain.simplification.subtree import shrink_structure, shrink_tree
-from tartree.explain.tree_evaluation import double_tree, encode
 from tartree.explain.verification.boxes import Boxes, data_box
 from tartree.explain.verification.certificates import Certificate, bound_change
 from tartree.nn import Classes, Tree
 from tests.conftest import IRREGULAR
-from tests.explain.models import KINDS, fit, predictions, prune
+from tests.explain.models import KINDS, double_tree, encode, fit, predictions, prune
 
 ROWS = 10_000
 
@@ -172,7 +171,7 @@ def test_terms_are_limited():
         used = (module.mlp.weights[0] != 0).unflatten(1, (-1, per)).any(2)  # (members, nodes, features)
         assert int(used.sum(-1).max()) <= 2
     assert small.certificate_.terms_after <= 2 * (2 * 2 + 3 * 3 * 2)
-    with pytest.raises(ValueError, match="max_terms needs linear"):
+    with pytest.raises(ValueError, match="max_terms requires linear"):
         fit("shared, perceptrons")[0].simplify(X, max_terms=2)
 
 

@@ -71,7 +71,7 @@ def test_importances_by_hand():
     import torch
 
     from tartree.explain.attribution.importances import _removed
-    from tartree.explain.tree_evaluation import double_tree, encode
+    from tests.explain.models import double_tree, encode
 
     X = np.linspace(-1, 1, 50)[:, None]
     model = TartClassifier(depth=1, leaf_layers=0, random_state=0, epochs=30).fit(X, X[:, 0] > 0)
