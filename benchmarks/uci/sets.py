@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tartree.datasets import UciSummary, load_uci, uci_index
 from tartree.table import TableEncoder
-from tartree.table.columns import Constant
+from tartree.table import Constant
 
 ORDER = ("small", "medium", "large")
 

@@ -197,7 +197,7 @@ def test_rows_without_weight_set_no_limits():
 
 
 def test_a_stream_has_the_same_limits(tmp_path, monkeypatch):
-    monkeypatch.setattr("tartree.table.parquet.IN_MEMORY_VALUES", 100)
+    monkeypatch.setattr("tartree.table.parquet.parquet_table.IN_MEMORY_VALUES", 100)
     X, y = trend(2000)
     table = pd.DataFrame(X, columns=list("abc")).assign(y=y[:, 0])
     table.to_parquet(tmp_path / "rows.parquet")

@@ -13,7 +13,8 @@ from tartree import TartClassifier, TartRegressor, load
 from tartree.model import stream_blocks
 from tartree.model.stream_blocks import draws
 from tartree.model.stream_source import StreamSource
-from tartree.table import ParquetTable, sketch, statistics
+from tartree.table import ParquetTable, sketch
+from tartree.table.columns import category
 from tartree.training import SINGLE_WORKER
 from tartree.training.recipe import Recipe
 from tartree.training.shards import Shards
@@ -222,7 +223,7 @@ def test_a_team_learns_what_one_worker_learns(folder):
 def test_the_encoding_is_the_same_for_any_number_of_workers(folder, monkeypatch, numeric):
     """To the last bit, also where there are more values and more texts than are counted one by one."""
     monkeypatch.setattr(sketch, "SIZE", 128)
-    monkeypatch.setattr(statistics, "MOST_LEVELS", 2)
+    monkeypatch.setattr(category, "MOST_LEVELS", 2)
 
     def make():
         recipe = Recipe(epochs=1, batch_size=2048)
@@ -399,9 +400,9 @@ def test_small_tables_are_read_into_memory(folder, monkeypatch):
     assert ParquetTable(folder).in_memory
     model = classifier().fit(folder, "label")
     assert not model.streamed_
-    from tartree.table import parquet
+    from tartree.table.parquet import parquet_table
 
-    monkeypatch.setattr(parquet, "IN_MEMORY_VALUES", 100)
+    monkeypatch.setattr(parquet_table, "IN_MEMORY_VALUES", 100)
     assert not ParquetTable(folder).in_memory
     assert classifier().set_params(epochs=1).fit(folder, "label").streamed_
 

@@ -24,9 +24,9 @@ from tartree.nn import Selection, Tree
 from tartree.nn.best_leaf import best_leaf
 from tartree.nn.paths import hard_paths
 from tartree.structure import Structure
-from tartree.table.columns import Column, Feature
+from tartree.table import Column, Feature
 from tartree.table.parquet import as_parquet, is_parquet
-from tartree.table.places import naming
+from tartree.table.row_error import naming
 from tartree.training import History
 from tartree.training.stream import prefetch
 

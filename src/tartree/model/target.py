@@ -23,8 +23,8 @@ from torch import Tensor
 
 from tartree.nn import Classes, Gaussian, Output, Values
 from tartree.table.moments import Moments
-from tartree.table.scaling import LARGEST
-from tartree.table.schemas import family
+from tartree.table.parquet.arrow_families import family
+from tartree.table.scales import LARGEST
 
 #: A target with more different labels than this is not one of classes.
 MAX_CLASSES = 10_000
@@ -551,6 +551,7 @@ def as_array(column: Any) -> NDArray[Any]:
 
 def check_target_type(arrow_type: Any, name: str, where: str, *, labels: bool) -> None:
     """Raise unless a column of this Arrow type can be a target."""
-    if family(arrow_type) not in (("text", "number", "boolean") if labels else ("number", "boolean")):
+    arrow_family = family(arrow_type)
+    if arrow_family is None or not (arrow_family.is_label if labels else arrow_family.is_number):
         expected = "text, numbers or booleans" if labels else "numbers"
         raise ValueError(f"{where}: target {name!r} must hold {expected}, got type {arrow_type}; convert it before")

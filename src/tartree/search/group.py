@@ -264,7 +264,7 @@ class Group:
 
     def _divergence(self, cell: Cell) -> str:
         rate = cell.optimizer_settings.learning_rate
-        return f"loss and weights must stay finite, got others within {self.epochs} epochs; lower learning_rate, now {rate}"
+        return f"loss and weights must stay finite, got others within {self.epochs} epochs; lower learning_rate={rate}"
 
     # Scores and sizes
 

@@ -25,7 +25,7 @@ function cleanValue(column, value) {
 const ENCODERS = {
   value: (feature, column, value) => scaleValue(feature, value === null ? feature.fill : value),
   level(feature, column, value) {
-    if (column.kind === "boolean" && value === null && !column.gaps) return feature.fill ? 1 : 0;
+    if (value === null && !column.gaps && feature.fill !== null) return feature.fill ? 1 : 0;
     return value === feature.level ? 1 : 0;
   },
   other(feature, column, value) {

@@ -1,9 +1,8 @@
 // Choosing a row of the data, and typing its values.
 
 import { element, show } from "./elements.js";
-import { inputText, rangeText, readNumber, readValue, valueText } from "./numbers.js";
+import { inputText, quantityOf, rangeText, readNumber, readValue, valueText } from "./numbers.js";
 
-const INPUTS = { date: "date", datetime: "datetime-local", "datetime[UTC]": "datetime-local", time: "time" };
 const OTHER = "(another level)";
 
 /**
@@ -47,7 +46,7 @@ function makeField(column, place, onChange) {
 }
 
 function numberControl(column, id, onChange) {
-  const type = INPUTS[column.unit] || "text";
+  const type = quantityOf(column).control;
   const note = element("span", { class: "problem small", role: "alert" });
   const control = element("input", {
     id,
@@ -85,8 +84,7 @@ function numberControl(column, id, onChange) {
 }
 
 function levelControl(column, id, onChange) {
-  const levels = column.kind === "boolean" ? [true, false] : column.levels;
-  const choices = [null, ...levels, ...(column.kind === "boolean" ? [] : [OTHER])];
+  const choices = [null, ...column.levels, ...(column.kind === "boolean" ? [] : [OTHER])];
   const option = (value, place) =>
     element(
       "option",

@@ -1,7 +1,7 @@
 // What nodes and terms are called.
 
 import { middleValue } from "./encoder.js";
-import { numberText, shareText, signedText, valueText } from "./numbers.js";
+import { numberText, quantityOf, shareText, signedText, valueText } from "./numbers.js";
 
 const BRANCHES = ["upper", "lower"];
 
@@ -31,7 +31,7 @@ export function termLabel(report, feature) {
 
 function roundedMiddle(report, feature) {
   const middle = middleValue(feature);
-  return report.columns[feature.column].unit === "date" ? Math.round(middle / 86400) * 86400 : middle;
+  return quantityOf(report.columns[feature.column]).isDay ? Math.round(middle / 86400) * 86400 : middle;
 }
 
 /** How much one unit of a feature adds to a sum, in words. */
@@ -40,8 +40,7 @@ export function weightText(report, feature, weight) {
   const column = report.columns[own.column];
   if (own.kind !== "value") return signedText(weight);
   if (own.knots.length) return `${signedText(weight)} per normal rank`;
-  const units = { number: "unit", duration: "second", time: "hour" };
-  return `${signedText(weight)} per ${units[column.unit] || "day"}`;
+  return `${signedText(weight)} per ${quantityOf(column).noun}`;
 }
 
 /** The one or two strongest features of a decision, as a title. */

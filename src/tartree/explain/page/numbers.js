@@ -3,6 +3,11 @@
 
 const DAY = 86400;
 
+/** How the numbers of a column are read and written: what its `Quantity` says, or plain numbers. */
+export function quantityOf(column) {
+  return column.quantity || { form: "number", control: "text", noun: "unit", suffix: "" };
+}
+
 /** A number with four digits, more where it is whole and short. */
 export function numberText(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
@@ -100,21 +105,19 @@ export function valueText(column, value) {
   if (value === null || value === undefined) return "missing";
   if (column.kind === "boolean") return value ? "true" : "false";
   if (column.kind !== "numeric") return String(value);
-  if (column.unit === "number") return numberText(value);
-  if (column.unit === "duration") return `${numberText(value)} s`;
-  return inputText(column, value).replace("T", " ");
+  const { form, suffix } = quantityOf(column);
+  return form === "number" ? `${numberText(value)}${suffix}` : inputText(column, value).replace("T", " ");
 }
 
 /** The range of a column, rounded to its inside: what is shown lies within the range, too. */
 export function rangeText(column) {
   const { low, high } = column;
-  if (column.unit !== "number" && column.unit !== "duration")
-    return `${valueText(column, low)} to ${valueText(column, high)}`;
+  const { form, suffix } = quantityOf(column);
+  if (form !== "number") return `${valueText(column, low)} to ${valueText(column, high)}`;
   for (let digits = 4; digits <= 17; digits += 1) {
     const [from, to] = [roundedTo(low, digits, Math.ceil), roundedTo(high, digits, Math.floor)];
     if (low <= from && from <= to && to <= high) {
-      const unit = column.unit === "duration" ? " s" : "";
-      return `${plainText(from, digits)}${unit} to ${plainText(to, digits)}${unit}`;
+      return `${plainText(from, digits)}${suffix} to ${plainText(to, digits)}${suffix}`;
     }
   }
   return `${low} to ${high}`;
@@ -137,13 +140,14 @@ function plainText(value, digits) {
 /** A value as an input of the right type holds it. */
 export function inputText(column, value) {
   if (value === null || value === undefined) return "";
-  if (column.kind !== "numeric" || column.unit === "number" || column.unit === "duration") return String(value);
-  if (column.unit === "time")
+  const { form, isDay } = quantityOf(column);
+  if (column.kind !== "numeric" || form === "number") return String(value);
+  if (form === "time")
     return isoText(value)
       .slice(11, 23)
       .replace(/\.?0+$/, (zeros) => (zeros[0] === "." ? "" : zeros));
   const text = isoText(value);
-  if (column.unit === "date" && value % DAY === 0) return text.slice(0, 10);
+  if (isDay && value % DAY === 0) return text.slice(0, 10);
   return text.slice(0, value % 1 ? 23 : 19);
 }
 
@@ -161,11 +165,13 @@ export function parseValue(column, text) {
 export function readValue(column, text) {
   const trimmed = text.trim();
   if (!trimmed || trimmed === "–" || trimmed === "missing") return { value: null, isDoubtful: false };
-  if (column.unit === "number" || column.unit === "duration") {
-    const found = readNumber(column.unit === "duration" ? trimmed.replace(/ ?s$/, "") : trimmed);
-    return found || { value: undefined, isDoubtful: false };
+  const { form, suffix } = quantityOf(column);
+  if (form === "number") {
+    const unit = suffix.trim();
+    const digits = unit && trimmed.endsWith(unit) ? trimmed.slice(0, -unit.length) : trimmed;
+    return readNumber(digits) || { value: undefined, isDoubtful: false };
   }
-  const iso = column.unit === "time" ? `1970-01-01T${trimmed}` : trimmed.replace(" ", "T");
+  const iso = form === "time" ? `1970-01-01T${trimmed}` : trimmed.replace(" ", "T");
   const zoned = /T.*([Z]|[+-]\d\d:?\d\d)$/.test(iso) || !iso.includes("T") ? iso : `${iso}Z`;
   const milliseconds = Date.parse(zoned);
   return { value: Number.isNaN(milliseconds) ? undefined : milliseconds / 1000, isDoubtful: false };
