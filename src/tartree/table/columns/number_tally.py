@@ -127,7 +127,7 @@ def are_days(present: NDArray[np.float64]) -> bool:
     return not np.any(present % DAY)
 
 
-def missing_of(values: NDArray[Any], label: str) -> NDArray[np.bool_] | None:
+def missing_of(values: NDArray[np.float64], label: str) -> NDArray[np.bool_] | None:
     """Return where values are missing, (rows,), None if none is; an infinity is an error."""
     finite = np.isfinite(values)
     if finite.all():
