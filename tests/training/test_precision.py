@@ -7,7 +7,8 @@ from tartree import Structure
 from tartree.nn import Classes, Gaussian, Tree, Values
 from tartree.training import Recipe, TensorRows, train
 from tartree.training.batches import Batch
-from tartree.training.step import leave_gradient, precision
+from tartree.training.loss_gradient import write_gradient
+from tartree.training.step import precision
 
 CPU = torch.device("cpu")
 OUTPUTS = [Classes(3), Values(2), Gaussian(2)]
@@ -30,7 +31,7 @@ def learnt_from(structure, output, leaf_layers, recipe):
     x = torch.randint(-1, 2, (50, 3)).float()
     target = torch.randint(3, (50,)) if isinstance(output, Classes) else torch.randn(50, 2)
     with precision(recipe, CPU):
-        loss = leave_gradient(tree, x, Batch(x, target, torch.rand(50)), recipe)
+        loss = write_gradient(tree, x, Batch(x, target, torch.rand(50)), recipe)
     return loss, {name: parameter.grad for name, parameter in tree.named_parameters()}
 
 

@@ -1,4 +1,4 @@
-"""What a tree computes for rows, layer by layer, in double precision: the basis of every explanation."""
+"""Evaluation of a tree on rows, layer by layer, in double precision: the basis of every explanation."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from tartree.nn import Tree
 from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 
-#: Numbers held at once while rows are walked through, at most about 64 MB.
+#: Maximum number of elements of a chunk, about 64 MB.
 CHUNK_NUMBERS = 2**23
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A tree on some rows; tensors are float64 on the CPU."""
+    """A tree evaluated on some rows; tensors are float64 on the CPU."""
 
     x: Tensor  # (rows, features)
     logits: Tensor  # (members, rows, logits), before the temperature
     branching: Tensor  # (members, rows, branches)
     arrivals: list[Tensor]  # for each layer, root first, (members, rows, nodes)
-    values: Tensor  # (members, rows, leaves, outputs): what each leaf predicts
+    values: Tensor  # (members, rows, leaves, outputs): predictions of the leaves
 
 
 def n_members(tree: Tree) -> int:
@@ -33,7 +33,7 @@ def n_members(tree: Tree) -> int:
 
 @torch.no_grad()
 def evaluate(tree: Tree, x: Tensor) -> Evaluation:
-    """Walk encoded rows, (rows, features), through the tree; leaf values have the standardised units of training."""
+    """Evaluate the tree on encoded rows, (rows, features); leaf values have the standardised units of training."""
     logits = tree.decision(x)
     branching = tree.branching.probabilities(logits)
     values = tree.output.mean(tree.leaf(x))[..., : tree.output.n_targets]
@@ -42,14 +42,14 @@ def evaluate(tree: Tree, x: Tensor) -> Evaluation:
 
 
 def in_chunks(tree: Tree, x: Tensor) -> Iterator[Evaluation]:
-    """`evaluate` in pieces of rows that keep memory small; at least one piece, so that shapes are known."""
+    """Yield `evaluate` of chunks of rows that keep memory small; at least one chunk, so that shapes are known."""
     per_row = n_members(tree) * (sum(tree.structure.widths) * tree.output.n_targets + tree.structure.n_branches)
     for part in x.split(max(16, CHUNK_NUMBERS // max(1, per_row))):
         yield evaluate(tree, part)
 
 
 def expected_values(structure: Structure, branching: Tensor, values: Tensor) -> list[Tensor]:
-    """For each layer, root first, what is predicted from each node down: (..., nodes, outputs).
+    """Return the prediction from each node down, for each layer, root first: (..., nodes, outputs).
 
     `branching` is (..., branches), `values` are of the leaves, (..., leaves, outputs); leading axes broadcast.
     """
@@ -64,7 +64,7 @@ def expected_values(structure: Structure, branching: Tensor, values: Tensor) -> 
 
 
 def predicted(tree: Tree, evaluation: Evaluation, selection: str) -> Tensor:
-    """What each member predicts, (members, rows, outputs), in units of the tree."""
+    """Return the prediction of each member, (members, rows, outputs), in units of the tree."""
     arrival, values = evaluation.arrivals[-1], evaluation.values
     if selection == "single":
         arrival = torch.nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(arrival)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.model import Sample, build_tree, generators
-from tartree.nn import Selection, Tree, blocks, combine
+from tartree.nn import Selection, Tree, combine, leaf_blocks
 from tartree.search.candidates import Candidate, OptimizerSettings
 from tartree.search.member_adam import MemberAdam, Moments
 from tartree.search.problem import Problem, RowIndex, pad_rows
@@ -102,7 +102,7 @@ class Group:
                 self.tree = self._new_tree(problem, table)
             self.tree.to(problem.device)
             has_mlp_leaves = problem.device.type == "cpu" and self.first.settings["leaf_layers"] > 1
-            with blocks.one_thread() if has_mlp_leaves else nullcontext():
+            with leaf_blocks.one_thread() if has_mlp_leaves else nullcontext():
                 losses = self._train(problem, table, learnt, until, start + seconds)
                 finite = self._finite_members(losses)
                 self.tree.eval()
@@ -264,7 +264,7 @@ class Group:
 
     def _divergence(self, cell: Cell) -> str:
         rate = cell.optimizer_settings.learning_rate
-        return f"loss and weights must stay finite, got others within {self.epochs} epochs; lower learning_rate, now {rate}"
+        return f"loss and weights must stay finite, got others within {self.epochs} epochs; lower learning_rate={rate}"
 
     # Scores and sizes
 

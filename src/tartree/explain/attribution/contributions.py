@@ -1,12 +1,12 @@
-"""What each feature contributes to a prediction, compared with a reference row; the parts add up. README: derivation.
+"""Contributions of features to a prediction, compared with a reference row; they add up. README.md has the derivation.
 
 The prediction is ``F(x) = sum over leaves of p_u(x) g_u(x)``. Its change from the reference has two parts:
 
-- leaf part, ``sum of p_u(x) (g_u(x) - g_u(ref))``: what the leaves say differently about this row;
-- path part, ``sum over nodes of p_n(x) sum over children of (b_nj(x) - b_nj(ref)) v_j``: the row takes other ways, and
-  ``v_j`` is what the reference would be told from child ``j`` down.
+- leaf part, ``sum of p_u(x) (g_u(x) - g_u(ref))``: the leaves predict something else for this row;
+- path part, ``sum over nodes of p_n(x) sum over children of (b_nj(x) - b_nj(ref)) v_j``: the row takes other
+  paths, and ``v_j`` is predicted for the reference from child ``j`` down.
 
-The change of each node's and leaf's own function is shared among features by the line integral of `integrals`.
+The change of the function of each node and leaf is shared among features by the line integral of `integrals`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from torch import Tensor
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.attribution.integrals import completed, mean_gradient
 from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
-from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, Tree, UniformDecision
 
 #: Numbers held at once.
 CHUNK_NUMBERS = 2**22
-#: Below this change of a logit, its slope is taken at the place instead of between the two ends.
+#: Below this change of a logit, its slope is taken at the point instead of between the two ends.
 SMALL = 1e-6
 #: Points of an integral through a perceptron, whose kinks more points would not see either.
 FEW_POINTS = (8, 32)
@@ -40,7 +40,7 @@ class Parts(NamedTuple):
 
 
 def contributions(tree: Tree, x: Tensor, reference: Tensor, selection: str) -> Parts:
-    """Contributions of each encoded feature: x is (rows, features), the reference (features,), both float64."""
+    """Compute the contributions of each encoded feature for rows, (rows, features), and a reference, (features,)."""
     at_reference = ev.evaluate(tree, reference[None])
     base = ev.predicted(tree, at_reference, selection).mean(0)[0]
     classes = tree.output.n_targets
@@ -70,21 +70,21 @@ def _part(tree: Tree, x: Tensor, at_reference: ev.Evaluation, selection: str) ->
 
 
 def _leaf_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Tensor, arrival: Tensor) -> Tensor:
-    """The parts of ``sum of p_u(x) (g_u(x) - g_u(ref))``, (rows, features, outputs)."""
+    """Return the parts of ``sum of p_u(x) (g_u(x) - g_u(ref))``, (rows, features, outputs)."""
     outputs = tree.output.n_targets
     if isinstance(tree.leaf, ConstantLeaf):
         return moves.new_zeros(*moves.shape, outputs)
     change = torch.einsum("mru,mruo->ro", arrival, at_rows.values - ref.values) / len(arrival)
-    parameters = linear_parameters(tree.leaf)
+    parameters = linear_parameters(tree.leaf) if tree.output.has_linear_mean or tree.output.is_classes else None
     if parameters is None:
 
         def mean_outputs(rows: Tensor, inputs: Tensor) -> Tensor:
             values = tree.output.mean(tree.leaf(inputs))[..., :outputs]
             return torch.einsum("mru,mruo->ro", arrival[:, rows], values.expand(-1, len(inputs), -1, -1)) / len(arrival)
 
-        return _by_inputs(mean_outputs, ref.x[0], moves, change, isinstance(tree.output, Classes))
+        return _by_inputs(mean_outputs, ref.x[0], moves, change, tree.output.is_classes)
     weight = parameters[0].unflatten(1, (-1, tree.output.n_numbers))  # (members, leaves, numbers, features)
-    if not isinstance(tree.output, Classes):  # the mean is linear: its terms are the parts
+    if tree.output.has_linear_mean:  # its terms are the parts
         slope = torch.einsum("mru,muof->rfo", arrival, weight[:, :, :outputs]) / len(arrival)
         return completed(slope * moves.unsqueeze(-1), change, moves)
     numbers, numbers_ref = tree.leaf(at_rows.x), tree.leaf(ref.x)  # (members, rows or 1, leaves, classes)
@@ -112,7 +112,7 @@ def _leaf_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Te
 
 
 def _path_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Tensor) -> Tensor:
-    """The parts of ``sum of p_n(x) (b_nj(x) - b_nj(ref)) v_j``, (rows, features, outputs)."""
+    """Return the parts of ``sum of p_n(x) (b_nj(x) - b_nj(ref)) v_j``, (rows, features, outputs)."""
     structure, outputs = tree.structure, tree.output.n_targets
     if isinstance(tree.decision, UniformDecision) or not structure.n_logits:
         return moves.new_zeros(*moves.shape, outputs)
@@ -137,7 +137,7 @@ def _path_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Te
             branching = tree.branching.probabilities(tree.decision(inputs))
             return torch.einsum("mrb,mbo->ro", arrival[:, rows] * branching, value) / members
 
-        return _by_inputs(mean_below, ref.x[0], moves, change, isinstance(tree.output, Classes))
+        return _by_inputs(mean_below, ref.x[0], moves, change, tree.output.is_classes)
     weight = tree.branching.scale(parameters[0].transpose(1, 2)).transpose(1, 2)  # (members, logits, features)
     logits_ref = tree.branching.scale(ref.logits)  # (members, 1, logits)
     move = tree.branching.scale(at_rows.logits) - logits_ref  # (members, rows, logits)
@@ -168,7 +168,7 @@ def _fan_slopes(
     logits_ref: Tensor,
     move: Tensor,
 ) -> Tensor:
-    """Mean slopes of nodes with three children or more, (members, rows, their logits, outputs)."""
+    """Return mean slopes of nodes with three children or more, (members, rows, their logits, outputs)."""
     child_values = value[:, branches].unsqueeze(1)  # (members, 1, nodes, children, outputs)
     mass = arrival[..., branches[:, 0]]  # (members, rows, nodes)
     start, step = logits_ref[..., logits], move[..., logits]  # (members, rows, nodes, children)
@@ -188,7 +188,7 @@ def _fan_slopes(
 
 
 def _activation_slope(tree: Tree, between: Tensor, child_values: Tensor) -> Tensor:
-    """Gradient of ``sum of b_j v_j`` by the logits for any activation, (members, rows, nodes, children, outputs)."""
+    """Return the gradient of ``sum of b_j v_j`` by the logits, (members, rows, nodes, children, outputs)."""
     slopes = []
     with torch.enable_grad():
         logits = between.detach().requires_grad_(True)
@@ -200,7 +200,7 @@ def _activation_slope(tree: Tree, between: Tensor, child_values: Tensor) -> Tens
 
 
 def _branch_values(tree: Tree, below: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """For each branch, its node (numbered over all layers) and what is told below it, (members, branches, outputs)."""
+    """Return the node of each branch, over all layers, and the value below it, (members, branches, outputs)."""
     structure = tree.structure
     owners, values, first = [], [], 0
     for d in range(structure.depth):
@@ -216,10 +216,10 @@ def _branch_values(tree: Tree, below: list[Tensor]) -> tuple[Tensor, Tensor]:
 
 
 def _choice_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Tensor, chosen: Tensor) -> Tensor:
-    """The parts of ``g_u(ref) - g_v(ref)``, the row's leaf against the reference's, (rows, features, outputs).
+    """Return the parts of ``g_u(ref) - g_v(ref)``, the row's leaf against the reference's, (rows, features, outputs).
 
-    The row has leaf u because ``log p_u - log p_v`` rose from at most 0 to at least 0: the jump is shared among
-    features as that rise is.
+    The row has leaf u because ``log p_u - log p_v`` rises from at most 0 to at least 0: the jump is shared among
+    features like that rise.
     """
     outputs = tree.output.n_targets
     if isinstance(tree.decision, UniformDecision) or not tree.structure.n_logits:
@@ -252,7 +252,7 @@ def _choice_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: 
 
 
 def log_arrival(tree: Tree, logits: Tensor) -> Tensor:
-    """Logarithms of arrivals at the leaves, (members, rows, leaves); sharp decisions do not make them vanish."""
+    """Return log arrivals at the leaves, (members, rows, leaves), which sharp decisions do not make vanish."""
     structure = tree.structure
     branching = _log_branching(tree, logits)
     level = logits.new_zeros((*logits.shape[:-1], 1))
@@ -263,7 +263,7 @@ def log_arrival(tree: Tree, logits: Tensor) -> Tensor:
         log_shares = torch.zeros_like(flow)
         log_shares[..., decides] = branching.index_select(-1, branches[decides])
         flow = torch.cat([flow + log_shares, torch.full_like(flow[..., :1], -torch.inf)], dim=-1)
-        # Edges of each child side by side, filled up with an edge that brings nothing.
+        # Edges of each child side by side, padded with an edge without flow.
         counts = torch.bincount(children, minlength=structure.widths[d + 1])
         table = torch.full((len(counts), int(counts.max())), len(children), dtype=torch.long)
         order = children.argsort(stable=True)
@@ -293,7 +293,7 @@ def _log_branching(tree: Tree, logits: Tensor) -> Tensor:
 
 
 def _secant(function: Callable[[Tensor], Tensor], start: Tensor, move: Tensor) -> Tensor:
-    """Mean slope of a function of one number between two places; at the place itself where they are close."""
+    """Return the mean slope of a scalar function between two points, or the slope at the point if they are close."""
     small = move.abs() < SMALL
     reach = torch.where(small, torch.full_like(move, 1e-4), move)
     start = torch.where(small, start - reach / 2, start)
@@ -301,7 +301,7 @@ def _secant(function: Callable[[Tensor], Tensor], start: Tensor, move: Tensor) -
 
 
 def _first_child(tree: Tree, logit: Tensor) -> Tensor:
-    """Share of the first of two children, from the logit over the temperature."""
+    """Return the share of the first of two children, from the logit over the temperature."""
     if tree.branching.is_softmax:
         return torch.sigmoid(logit)
     return tree.branching.activation(torch.stack([logit / 2, -logit / 2], dim=-1), -1)[..., 0]
@@ -314,7 +314,7 @@ def _by_inputs(
     change: Tensor,
     complementary: bool = False,
 ) -> Tensor:
-    """Parts of the change, (rows, features, outputs), of any function of row numbers and rows, (rows, outputs).
+    """Return the parts of the change, (rows, features, outputs), of any function of row indices and rows.
 
     `complementary` outputs, such as probabilities, have a constant sum.
     """
@@ -329,7 +329,7 @@ def _by_inputs(
                 if k == out.shape[-1] - 1 and complementary:  # probabilities: the last is 1 less the others
                     slopes.append(-torch.stack(slopes).sum(0))
                     break
-                if out.requires_grad:  # a function of the user's own may not have a gradient
+                if out.requires_grad:  # a user's function may have no gradient
                     total = out[:, k].sum()
                     (slope,) = torch.autograd.grad(total, inputs, retain_graph=True, allow_unused=True)
                 slopes.append(torch.zeros_like(inputs) if slope is None else slope)

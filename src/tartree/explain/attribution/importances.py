@@ -1,9 +1,8 @@
-"""Importances of columns, by scikit-learn's convention: how much impurity their splits remove, weighted by arrival.
+"""Importances of columns: the impurity that their splits remove, weighted by arrival, as scikit-learn defines them.
 
-Impurity is the squared error of the best constant: Gini's for classes, the variance for values. A node removes what
-its branches, each with its own constant, do better than one constant for all who arrive. Leaves that look at the row
-remove what they do better than their constant. What is removed is shared among the features that a node or leaf looks
-at, by the strength of their terms.
+Impurity is the squared error of the best constant: Gini's for classes, the variance for values. A node removes the
+impurity decrease of its split. A leaf that depends on the row removes its decrease against a constant. Each decrease is
+shared among the features that the node or leaf depends on, by the strength of their terms.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from tartree.explain.attribution.gradients import mean_gradients
 from tartree.explain.simplification.subtree import logits_by_node
 from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.model import FittedModel, HasModel, fitted_model
-from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, Tree, UniformDecision
 from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 
@@ -74,7 +73,7 @@ def with_importances(model: FittedModel) -> FittedModel:
 def encoded_importances(
     model: FittedModel, x: Tensor, truth: Tensor | None, weight: FloatArray | None = None
 ) -> FloatArray:
-    """The same from encoded rows, (rows, features), and true outputs in units of the tree, (rows, outputs)."""
+    """Compute importances from encoded rows, (rows, features), and true outputs of the tree, (rows, outputs)."""
     tree = model.double_tree()
     row_shares = torch.full((len(x), 1), 1 / len(x), dtype=torch.float64)
     if weight is not None:
@@ -91,7 +90,7 @@ def encoded_importances(
 
 
 def _removed(tree: Tree, x: Tensor, truth: Tensor | None, row_shares: Tensor) -> Tensor:
-    """Impurity that each node that decides, then each leaf, removes: (members, decisions + leaves)."""
+    """Return the impurity that each deciding node, then each leaf, removes: (members, decisions + leaves)."""
     structure, members = tree.structure, ev.n_members(tree)
     leaves_look = not isinstance(tree.leaf, ConstantLeaf)
     start = 0
@@ -128,7 +127,7 @@ def _removed(tree: Tree, x: Tensor, truth: Tensor | None, row_shares: Tensor) ->
 
 
 def _impurity(moments: Tensor) -> Tensor:
-    """Sum of squared errors of the best constant from mass, sums and sums of squares in the last axis."""
+    """Return the squared error of the best constant, from mass, sums and sums of squares in the last axis."""
     n = (moments.shape[-1] - 1) // 2
     mass, first, second = moments[..., :1], moments[..., 1 : 1 + n], moments[..., 1 + n :]
     return (second - first.square() / mass.clamp_min(1e-300)).clamp_min(0).sum(-1)
@@ -144,10 +143,10 @@ def _branches_by_node(structure: Structure) -> list[list[int]]:
 
 
 def _strengths(tree: Tree, x: Tensor, row_shares: Tensor, columns: list[list[int]]) -> Tensor:
-    """How strongly each node that decides, then each leaf, looks at each column: (members, groups, columns).
+    """Return how strongly each deciding node, then each leaf, depends on each column: (members, groups, columns).
 
-    Of a linear function, the standard deviation over the rows of what the column adds to it; of another one, the size
-    of its gradient times that of the features.
+    For a linear function, the standard deviation over the rows of the column's part; otherwise the size of its gradient
+    times that of the features.
     """
     logits = [list(rows) for rows in logits_by_node(tree.structure).values()]
     per = tree.output.n_numbers
@@ -158,7 +157,7 @@ def _strengths(tree: Tree, x: Tensor, row_shares: Tensor, columns: list[list[int
     return torch.cat(
         [
             _group_strengths(tree, tree.decision, x, covariance, columns, logits, contrast=True),
-            _group_strengths(tree, tree.leaf, x, covariance, columns, leaves, isinstance(tree.output, Classes)),
+            _group_strengths(tree, tree.leaf, x, covariance, columns, leaves, tree.output.is_classes),
         ],
         dim=1,
     )
@@ -173,13 +172,13 @@ def _group_strengths(
     groups: list[list[int]],
     contrast: bool,
 ) -> Tensor:
-    """Strengths of groups of outputs of f or g, (members, groups, columns)."""
+    """Return strengths of groups of outputs of a decision or leaf module, (members, groups, columns)."""
     members = ev.n_members(tree)
     strengths = torch.zeros(members, len(groups), len(columns), dtype=torch.float64)
     if not groups or isinstance(module, UniformDecision | ConstantLeaf):
         return strengths
     parameters, thresholds = linear_parameters(module), step_parameters(module)
-    if thresholds is not None:  # a node looks at one feature, however strongly
+    if thresholds is not None:  # a node depends on one feature
         parameters = (torch.nn.functional.one_hot(thresholds[0], x.shape[1]).double(), thresholds[1])
     outputs = torch.tensor([k for rows in groups for k in rows])
     owner = torch.tensor([g for g, rows in enumerate(groups) for _ in rows])

@@ -1,8 +1,8 @@
-"""Line integrals from a reference to a row: who moved a function, and by how much (Aumann and Shapley).
+"""Line integrals from a reference to a row share the change of a function among coordinates (Aumann and Shapley).
 
-A function changes from ``phi(reference)`` to ``phi(row)``. Along the straight line between them, coordinate ``k`` is
-responsible for ``change_k * integral of d phi / d coordinate_k``; these parts add up to the whole change. The integral
-is Gauss-Legendre's with more and more points, until the parts are complete.
+A function changes from ``phi(reference)`` to ``phi(row)``. Along the straight line between them, coordinate ``k``
+contributes ``change_k * integral of d phi / d coordinate_k``; these parts add up to the whole change. The integral is
+computed by Gauss-Legendre quadrature with increasing numbers of points, until the parts are complete.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from torch import Tensor
 POINTS = (8, 16, 32, 64)
 COMPLETE = 1e-7
 
-#: Numbers held at once.
+#: Maximum number of elements of a tensor.
 CHUNK_NUMBERS = 2**21
 
-#: Gradients, (..., places, coordinates, outputs), at places: numbers of rows, and shares of the way to each.
+#: Gradients, (..., points, coordinates, outputs), at points: row indices, and positions from 0 to 1 on their lines.
 Gradient = Callable[[Tensor, Tensor], Tensor]
 
 
 def mean_gradient(gradient: Gradient, moves: Tensor, change: Tensor, points: tuple[int, ...] = POINTS) -> Tensor:
-    """Mean gradient along the line, (..., rows, coordinates, outputs).
+    """Return the mean gradient along the line, (..., rows, coordinates, outputs).
 
     `moves` are the changes of the coordinates, (..., rows, coordinates), `change` that of the function, (..., rows,
-    outputs). Rows that are complete after few points take no more.
+    outputs). Rows that are complete after few points get no more.
     """
     rows = torch.arange(moves.shape[-2])
     result = moves.new_zeros((*moves.shape, change.shape[-1]))
@@ -49,10 +49,10 @@ def mean_gradient(gradient: Gradient, moves: Tensor, change: Tensor, points: tup
 
 
 def completed(parts: Tensor, change: Tensor, moves: Tensor) -> Tensor:
-    """Parts, (rows, features, outputs), with what they lack of the change, (rows, outputs), spread over them.
+    """Spread the missing part of the change, (rows, outputs), over the parts, (rows, features, outputs).
 
-    Each gets of it in proportion to its own size; where all are 0, in proportion to how far each feature, (rows,
-    features), moved. What is lacking is rounding, or a kink that Gauss-Legendre cannot see.
+    It is due to rounding, or to a kink that the quadrature misses, and spread in proportion to their sizes or, if all
+    are 0, to the moves of the features, (rows, features).
     """
     lacking = change - parts.sum(1)  # (rows, outputs)
     size = parts.abs()

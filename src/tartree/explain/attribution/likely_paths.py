@@ -1,4 +1,4 @@
-"""The ways of a row through a tree or graph, the most probable first."""
+"""Paths of a row through a tree or graph, the most probable first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class TreePath:
-    """One way from the root to a leaf: nodes by their numbers within the layers, and the edge taken below each."""
+    """A path from the root to a leaf: the index of the node within each layer, and of the edge below it."""
 
     probability: float
     nodes: tuple[int, ...]
@@ -24,12 +24,12 @@ class TreePath:
 
 
 def likely_paths(structure: Structure, shares: Sequence[FloatArray], share: float, max_paths: int) -> list[TreePath]:
-    """Ways in falling order of probability, until together they have `share` of it or there are `most`.
+    """Return paths in decreasing order of probability, until they have `share` of it together or there are `max_paths`.
 
-    `shares` are, for each layer, what each edge gets of its parent's arrival, (edges,).
+    `shares` are the shares of the parent's arrival, (edges,), for each layer.
     """
     edges = [structure.edges(d) for d in range(structure.depth)]
-    # The best that can still come from each node: with it, ways come out of the queue in order.
+    # The largest share from each node to a leaf: with it, paths leave the queue in order.
     best = [np.ones(structure.n_leaves)]
     below: list[list[list[int]]] = []
     for d in reversed(range(structure.depth)):

@@ -42,11 +42,11 @@ class StepTerm:
 
 @dataclass(frozen=True)
 class Step:
-    """A node on a path: where it leads and why."""
+    """A node on a path, with the child taken and the reason."""
 
     node: int  # number over all layers
     child: int
-    condition: str  # when the child taken is the more probable
+    condition: str  # under which the child taken is the most probable
     probability: float  # of the branch taken
     branches: tuple[float, ...]  # of all branches
     terms: tuple[StepTerm, ...]  # strongest effect first; by gradient at the row where the decision is not linear
@@ -54,7 +54,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Path:
-    """A way from the root to a leaf in one member."""
+    """A path from the root to a leaf in one member."""
 
     member: int
     probability: float
@@ -71,16 +71,16 @@ class RowExplanation:
     values: dict[str, Any]  # the row as the model reads it, in original units
     base: FloatArray  # (outputs,): the prediction for the reference row
     contributions: FloatArray  # (columns, outputs): base + their sum = prediction
-    path_part: FloatArray  # (columns, outputs): by other ways
-    leaf_part: FloatArray  # (columns, outputs): by what the leaves say
+    path_part: FloatArray  # (columns, outputs): by other paths
+    leaf_part: FloatArray  # (columns, outputs): by other predictions of the leaves
     arrival: FloatArray  # (members, leaves)
     paths: tuple[Path, ...]
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
-    gaps: frozenset[str] = frozenset()  # columns without a value; `values` has what is read in its place
+    gaps: frozenset[str] = frozenset()  # columns with missing values; `values` has what is read in their place
 
     def strongest(self, output: int | None = None, most: int = 5) -> list[tuple[str, float]]:
-        """Columns with the largest contributions to an output, by default the most probable class or first target."""
+        """Return the columns with the largest contributions to an output."""
         if output is None:
             output = int(self.prediction.argmax()) if self.label is not None else 0
         values = self.contributions[:, output]
@@ -88,11 +88,11 @@ class RowExplanation:
         return [(self.columns[k], float(values[k])) for k in order]
 
     def value_text(self, column: str) -> str:
-        """The value of a column as text; of a gap, what is read in its place."""
+        """Return the value of a column as text; of a missing value, what is read in its place."""
         return mark_missing(_value_text(self.values[column]), column in self.gaps)
 
     def text(self, most: int = 5) -> str:
-        """A few lines to read."""
+        """Return the explanation as a few lines of text."""
         output = int(self.prediction.argmax()) if self.label is not None else 0
         lines = [f"{self.outputs[output]}: {format_number(float(self.prediction[output]))}"]
         for path in self.paths:
@@ -106,7 +106,7 @@ class RowExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Explanations of many rows, as arrays; one row by its number.
+    """Explanations of many rows as arrays; indexing returns that of one row.
 
     Nodes are numbered layer by layer from the root, edges layer by layer by parent, as in `TreeView`.
     """
@@ -124,7 +124,7 @@ class Explanation:
     encoded: FloatArray  # (rows, features)
     values: dict[str, NDArray[Any]]  # columns in original units, (rows,)
     effects: FloatArray | None  # (members, rows, logits, features), where decisions are not linear
-    gaps: NDArray[np.bool_]  # (rows, columns): where there was no value
+    gaps: NDArray[np.bool_]  # (rows, columns): missing values
     features: tuple[Feature, ...]
     share: float
     max_paths: int
@@ -135,7 +135,7 @@ class Explanation:
 
     @property
     def contributions(self) -> FloatArray:
-        """(rows, columns, outputs): with the base they add up to the predictions."""
+        """Contributions, (rows, columns, outputs): with the base they add up to the predictions."""
         total: FloatArray = self.path_part + self.leaf_part
         return total
 
@@ -198,7 +198,7 @@ class Explanation:
     def _terms(
         self, member: int, row: int, condition: ConditionView, logits: tuple[int, ...], position: int
     ) -> tuple[StepTerm, ...]:
-        """Terms of the logit that speaks for the child taken, strongest effect first."""
+        """Return the terms of the logit of the child taken, strongest effect first."""
         if not logits or not condition.functions:
             return ()
         function = condition.functions[0 if len(logits) == 1 else position]
@@ -214,7 +214,7 @@ class Explanation:
             slopes[[term.feature for term in function.terms]] = [term.encoded_weight for term in function.terms]
         effects = sign * slopes * (self.encoded[row] - self.reference)  # (features,)
         strength = np.abs(slopes) * [feature.spread for feature in self.tree.features]
-        order = np.lexsort((-strength, -np.abs(effects)))  # of all features, whatever the condition's text names
+        order = np.lexsort((-strength, -np.abs(effects)))  # of all features, also those not in the condition's text
         terms = []
         for k in order[slopes[order] != 0][: self.max_terms]:
             term = term_of(self.features[k], int(k), float(slopes[k]), float(strength[k]))
@@ -321,9 +321,9 @@ def _value_text(value: Any) -> str:
 
 
 def reference_row(model: FittedModel, background: Any = None) -> Tensor:
-    """The row that others are compared with, encoded, (features,).
+    """Return the row that others are compared with, encoded, (features,).
 
-    The mean of the encoded background; without one, mean numbers and most frequent levels.
+    It is the mean of the encoded background or, without one, mean numbers and most frequent levels.
     """
     if background is not None:
         x = model.encode(background)
@@ -340,9 +340,9 @@ def reference_row(model: FittedModel, background: Any = None) -> Tensor:
 
 
 def _gradient_rows(model: FittedModel, reference: Tensor) -> Tensor:
-    """Encoded rows for mean gradients where no background is given: of training, or drawn where none were kept.
+    """Return encoded rows for mean gradients without a background: those of training, or random ones if none were kept.
 
-    Never the rows that are explained, so that the model reads the same for all of them.
+    They are never the rows that are explained, so that the conditions are the same for all of them.
     """
     kept = model.training_rows
     if kept is not None and len(kept[0]):
@@ -353,6 +353,6 @@ def _gradient_rows(model: FittedModel, reference: Tensor) -> Tensor:
 
 
 def _slopes(tree: Tree, x: Tensor) -> FloatArray:
-    """Gradients of the logits by the features at each row, (members, rows, logits, features)."""
+    """Return gradients of the logits by the features at each row, (members, rows, logits, features)."""
     slopes = [torch.cat(list(jacobians(tree.decision, m, x))) for m in range(ev.n_members(tree))]
     return torch.stack(slopes).detach().numpy()

@@ -1,9 +1,10 @@
 """Counterfactuals: the smallest change of one or two columns that changes the prediction, checked by predicting again.
 
 The size of a change is the sum over the columns of how far each moves: a number in standard deviations of the given
-rows (of its encoded values), a level by 1. Candidates are known levels and, over the data's range of a number, a grid,
-values of the given rows, and both sides of where a linear decision turns. Numbers are then moved back towards the row
-as far as the prediction allows. Where nothing is found, interval arithmetic may prove that no single column is enough.
+rows (of its encoded values), a level by 1. Candidates are all levels and, over the data's range of a number, a grid,
+values of the given rows, and both sides of the boundary of each linear decision. Numbers are then moved back towards
+the row as far as the prediction allows. If nothing reaches the goal, interval arithmetic may prove that no change of
+one column does.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ FloatArray = NDArray[np.float64]
 
 #: Values of a number that are tried, alone and in a pair; columns that are paired; candidates that are checked.
 GRID, PAIR_GRID, PAIRED, CHECKED = 65, 13, 10, 40
-#: Turns of decisions that are tried, alone and in a pair; how far beside a turn, as a share of the range.
+#: Decision boundaries that are tried, alone and in a pair; distance from a boundary, as a share of the range.
 TURNS, PAIR_TURNS, BESIDE = 64, 4, 1e-6
-#: A number that moves by less, in standard deviations, hardly moves.
+#: Moves below this size, in standard deviations, are dropped if the goal allows.
 HARDLY = 0.01
 #: How far a number may be moved, in standard deviations, to have fewer digits.
 ROUNDING = 1e-3
-#: By how much a goal must be reached, so that it still is where sums are added in another order, as in a browser.
+#: Margin by which a goal must be reached, so that it still is if sums are added in another order, as in a browser.
 SURE = 1e-9
 
 
@@ -47,26 +48,26 @@ class Change:
     """A column of the row, before and after."""
 
     column: str
-    before: Any  # as it was given, or what the model reads where it is missing; durations in seconds
-    after: Any  # with as few digits as the change allows: this very value was predicted with
+    before: Any  # as given, or as read by the model if missing; durations in seconds
+    after: Any  # with as few digits as the change allows; predicted with exactly this value
     size: float  # in standard deviations of the given rows; 1 for another level
-    missing: bool = False  # whether there was no value before
+    missing: bool = False  # whether the value was missing before
     unit: str = "number"
 
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """What would have to be different, or that nothing within range was found, with the reason."""
+    """The smallest change found, or the reason why there is none."""
 
     found: bool
     changes: tuple[Change, ...]
-    size: float  # sum of the sizes; infinite where none was found
+    size: float  # sum of the sizes; infinite without a change
     before: Any  # predicted class, or value
     after: Any
     prediction_before: FloatArray  # (outputs,)
     prediction_after: FloatArray | None
-    row: Any  # the changed row, as a table of the kind that was given
-    reason: str  # where none was found: what was tried, or that none exists
+    row: Any  # the changed row, a table of the same kind
+    reason: str  # without a change: what was tried, or that none exists
     proven: bool = False  # that none exists
 
     def __bool__(self) -> bool:
@@ -84,14 +85,14 @@ class Counterfactual:
 
 
 def _text(value: Any, unit: str) -> str:
-    """A value such that it is read as this very value."""
+    """Return a value as text that is read as exactly this value."""
     if isinstance(value, float | np.floating):
         return exact_text(float(value)) + QUANTITIES[unit].suffix
     return str(value)
 
 
 def _prediction_texts(before: Any, after: Any) -> tuple[str, str]:
-    """Classes as they are; predicted numbers with as many digits as it takes to tell them apart."""
+    """Return classes as they are, and predicted numbers with enough digits to tell them apart."""
     if not isinstance(before, float) or not isinstance(after, float):
         return str(before), str(after)
     texts = ((f"{before:.{digits}g}", f"{after:.{digits}g}") for digits in range(4, 18))
@@ -116,7 +117,7 @@ def counterfactual(
     max_columns: int = 2,
     fixed: str | Sequence[str] = (),
 ) -> Counterfactual:
-    """The smallest change of at most two columns that changes what is predicted for a row.
+    """Search the smallest change of at most two columns that changes the prediction for a row.
 
     Parameters
     ----------
@@ -182,7 +183,7 @@ def counterfactual(
 
 
 def _plain(value: Any) -> Any:
-    """A label or number as Python writes it."""
+    """Return a label or number as a Python object."""
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -248,17 +249,17 @@ class _Search:
         return self.goal.margin(predicted) > 0
 
     def surely_reached(self, predicted: Tensor) -> Tensor:
-        """Whether the goal is reached by more than rounding; a value that is exactly the one wanted is reached, too."""
+        """Return whether the goal is reached by more than rounding errors; an exactly equal value counts."""
         return self.goal.margin(predicted) > (SURE if self.goal.classes else 0)
 
     def shown(self, attempt: dict[int, Tensor]) -> Iterator[dict[int, Any]]:
-        """Values for the columns of an attempt as a table may hold them, those with the fewest digits first."""
+        """Yield values for the columns of an attempt as a table may hold them, those with the fewest digits first."""
         choices = {column: list(self._shown(column, encoded)) for column, encoded in attempt.items()}
         for index in range(max(map(len, choices.values()))):
             yield {column: values[min(index, len(values) - 1)] for column, values in choices.items()}
 
     def _shown(self, column: int, encoded: Tensor) -> Iterator[Any]:
-        """Values near an encoded one, the shortest first, all of them further from the row than the encoded one."""
+        """Yield values near an encoded one, the shortest first, all of them further from the row."""
         k = self.value_feature(column)
         fitted: Any = self.model.encoder.columns_[column]
         if k is None or fitted.whole:
@@ -277,7 +278,7 @@ class _Search:
                 yield quantity.cell(rounded, fine=True)
 
     def change(self, column: int, start: Tensor, value: Any, encoded: Tensor, row: Any, missing: bool) -> Change:
-        """What a column was and is, in the units of its column."""
+        """Return the change of a column in its units."""
         encoder = self.model.encoder
         name = self.model.column_names[column]
         fitted: Any = encoder.columns_[column]
@@ -291,7 +292,7 @@ class _Search:
         return Change(name, before, value, self.size(column, encoded[self.slices[column]]), missing, quantity.name)
 
     def inside(self, encoded: Tensor, columns: Sequence[int]) -> bool:
-        """Whether the changed columns are within the data's ranges."""
+        """Return whether the changed columns are within the data's ranges."""
         features = [k for column in columns for k in self.slices[column]]
         reach = 1e-6 * (1 + self.high[features] - self.low[features])
         return bool(
@@ -301,7 +302,7 @@ class _Search:
         )
 
     def value_feature(self, column: int) -> int | None:
-        """The feature of a number; None for booleans and categories."""
+        """Return the feature of a number; None for booleans and categories."""
         features = self.model.encoder.features_
         return next((k for k in self.slices[column] if features[k].kind == "value"), None)
 
@@ -312,10 +313,10 @@ class _Search:
             return float(not torch.equal(encoded, self.start[features]))
         filled = [f for f in features if f != k and self.start[f] > 0.5]
         moved = (encoded[features.index(k)] - self.start[k]).abs() / self.spread[k].clamp_min(1e-12)
-        return float(moved) + len(filled)  # a gap that is filled counts too
+        return float(moved) + len(filled)  # a missing value that is filled counts too
 
     def options(self, column: int, count: int, base: Tensor | None = None) -> list[Tensor]:
-        """Encoded values of a column that may be tried; decisions turn as they do for the row `base`."""
+        """Return encoded values of a column to try; boundaries of decisions are those of the row `base`."""
         positions = self.slices[column]
         k = self.value_feature(column)
         features = self.model.encoder.features_
@@ -343,7 +344,7 @@ class _Search:
         return values_made
 
     def _turns(self, column: int, k: int, base: Tensor, count: int) -> FloatArray:
-        """Encoded values of a number on both sides of where a linear decision turns, and between two turns."""
+        """Return encoded values on both sides of the boundary of each linear decision, and between two boundaries."""
         if self.lines is None:
             return np.zeros(0)
         row = base.clone()
@@ -363,7 +364,7 @@ class _Search:
         return turns
 
     def miss(self, wanted: str) -> tuple[str, bool]:
-        """Why there is no counterfactual, and whether that is proven."""
+        """Return why there is no counterfactual, and whether that is proven."""
         if not self.free:
             return f"none exists: no column may change, so that nothing leads to {wanted}", True
         counted = [(column, k) for column in self.free if (k := self.value_feature(column)) is not None]
@@ -394,7 +395,7 @@ class _Search:
         return rows
 
     def trials(self, max_columns: int) -> list[_Trial]:
-        """Changes that reach the goal, smallest first."""
+        """Return changes that reach the goal, smallest first."""
         single = [
             _Trial((column,), (option,), self.size(column, option))
             for column in self.free
@@ -423,7 +424,7 @@ class _Search:
         return sorted(self._needed(self._closer(smallest)), key=lambda trial: trial.size)
 
     def _pairs(self, single: Sequence[_Trial], margins: Tensor) -> list[_Trial]:
-        """Two columns at once, of those that alone come closest to the goal."""
+        """Return changes of two columns, of those that alone come closest to the goal."""
         reach: dict[int, float] = {}
         for trial, margin in zip(single, margins.tolist(), strict=True):
             reach[trial.columns[0]] = max(reach.get(trial.columns[0], -np.inf), margin)
@@ -446,7 +447,7 @@ class _Search:
         return [trial for trial, yes in zip(pairs, reached.tolist(), strict=True) if yes]
 
     def _beside(self, first: int, second: int, value: Tensor, few: list[Tensor]) -> list[Tensor]:
-        """Values of the first column of a pair: its grid, and the turns of decisions that the second's value moves."""
+        """Return values of the first column of a pair: its grid, and the boundaries that the second's value moves."""
         if self.lines is None or self.value_feature(first) is None:
             return few
         base = self.start.clone()
@@ -454,7 +455,7 @@ class _Search:
         return self.options(first, PAIR_GRID, base)
 
     def _closer(self, trials: list[_Trial]) -> list[_Trial]:
-        """Numbers moved back towards the row, one column after the other, as far as the goal stays reached."""
+        """Move numbers back towards the row, one column after the other, as far as the goal stays reached."""
         trials = list(trials)
         for index in (0, 1, 0):
             movable = [
@@ -473,7 +474,7 @@ class _Search:
         return trials
 
     def _needed(self, trials: list[_Trial]) -> list[_Trial]:
-        """Pairs without a column that hardly moves, where the other alone is enough."""
+        """Drop a column that hardly moves from a pair if the other one is enough."""
         less = []
         for i, trial in enumerate(trials):
             sizes = [self.size(c, e) for c, e in zip(trial.columns, trial.encoded, strict=True)]
@@ -487,7 +488,7 @@ class _Search:
         return trials
 
     def _moved(self, trial: _Trial, index: int, share: float) -> _Trial:
-        """A trial with one of its numbers only a share of the way from the row's own; whole numbers stay whole."""
+        """Return a trial with one of its numbers a share of the way from the row's value; whole numbers stay whole."""
         column = trial.columns[index]
         k = self.value_feature(column)
         assert k is not None
@@ -504,7 +505,7 @@ class _Search:
         return replace(moved, size=sum(self.size(c, e) for c, e in zip(moved.columns, moved.encoded, strict=True)))
 
     def attempts(self, trial: _Trial) -> list[dict[int, Tensor]]:
-        """The trial, and the same a little further, should rounding have lost it."""
+        """Return the trial, and the same a little further, in case rounding misses the goal."""
         attempts = []
         for further in (0.0, 1e-6, 1e-4, 1e-2):
             values = {}

@@ -1,4 +1,4 @@
-"""What a change is meant to reach, and a proof that no change of one column reaches it."""
+"""The goal of a change, and a proof that no change of one column reaches it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tartree.explain.tree_view.function_views import linear_parameters, step_par
 from tartree.explain.verification.boxes import Boxes, Interval, prediction_interval
 from tartree.nn import ConstantLeaf, MLPLeaf, Tree
 
-#: Parts of a column's range that a proof begins with, and the most it looks at; the most numbers for a part.
+#: Parts of a column's range at the start of a proof, and in all; maximum number of values of a part.
 PARTS, MOST_PARTS, MOST_NUMBERS = 64, 4096, 100_000
 #: How surely the goal must be missed: far more than rounding.
 SLACK = 1e-9
@@ -21,18 +21,18 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Goal:
-    """Classes of which one must become the most probable; or, with none, a value to reach from below or above."""
+    """A goal: one of some classes must become the most probable or, without classes, a value must be reached."""
 
     classes: tuple[int, ...] = ()
     value: float = 0.0
     up: bool = True
 
     def margin(self, predicted: Tensor) -> Tensor:
-        """How far predictions, (rows, outputs), are beyond the goal: above 0 it is reached. (rows,)"""
+        """Return how far predictions, (rows, outputs), are beyond the goal, (rows,): above 0 it is reached."""
         return self.most(Interval(predicted, predicted))
 
     def most(self, predicted: Interval) -> Tensor:
-        """The largest margin of any prediction inside, (rows,)."""
+        """Return the largest margin of any prediction inside, (rows,)."""
         if self.classes:
             wanted = list(self.classes)
             others = [k for k in range(predicted.low.shape[1]) if k not in self.classes]
@@ -44,10 +44,10 @@ class Goal:
 def is_out_of_reach(
     tree: Tree, selection: str, goal: Goal, rows: Tensor, columns: Sequence[tuple[int, float, float]], units: Any
 ) -> bool:
-    """Whether interval arithmetic proves that no value of a feature within its range reaches the goal.
+    """Return whether interval arithmetic proves that no value of a feature within its range reaches the goal.
 
     `rows`, (columns, features), has for each column the row that its feature changes; `columns` are features and
-    their ranges; `units` are center and scale of the outputs. False where it cannot be proven, which says nothing.
+    their ranges; `units` are center and scale of the outputs. False if it cannot be proven.
     """
     if not isinstance(tree.leaf, ConstantLeaf | MLPLeaf):
         return False
@@ -81,9 +81,9 @@ def _is_column_out_of_reach(
 
 
 def decision_lines(tree: Tree, n_features: int) -> tuple[Tensor, Tensor] | None:
-    """Linear functions that are 0 where two children are as probable: weights (lines, features) and biases (lines,).
+    """Return weights (lines, features) and biases (lines,) of functions that are 0 where two children are equal.
 
-    None where decisions are not linear.
+    None if decisions are not linear.
     """
     thresholds = step_parameters(tree.decision)
     parameters = linear_parameters(tree.decision)

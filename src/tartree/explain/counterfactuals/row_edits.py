@@ -1,4 +1,4 @@
-"""Values put into a table of one row, whatever kind of table it is."""
+"""Edits of a one-row table of any kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import sparse
 
 
 def with_values(row: Any, values: Mapping[int, Any]) -> Any:
-    """A copy of a one-row table with other values in some columns, given by number."""
+    """Return a copy of a one-row table with other values in some columns, by index."""
     if sparse.issparse(row):
         row = row.toarray()
     if not isinstance(row, np.ndarray | list | tuple):

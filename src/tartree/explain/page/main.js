@@ -84,7 +84,7 @@ function rowOf(found, encoded) {
   const { output } = models[state.model];
   const said = numbers.map((own) => {
     const leaf = readLeaf(output, own);
-    if (output.kind === "classes") return leaf;
+    if (output.isClasses) return leaf;
     return leaf.map(({ mean }, target) => output.center[target] + output.scale[target] * mean);
   });
   const arrival = (node) => arrivals[node.layer][node.place];

@@ -1,4 +1,4 @@
-"""A `TreeView` as the page's scripts read it: packed parameters to compute with, and what is said about each node."""
+"""A `TreeView` as the page's scripts read it: packed parameters, and data about each node."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 
 
 def plain_model(tree: TreeView) -> dict[str, Any]:
-    """Everything that is drawn and computed of one model."""
+    """Return what the page draws and computes of one model."""
     layers: list[list[list[int]]] = [[] for _ in range(tree.depth)]
     for node in tree.nodes:
         if node.children:
@@ -40,6 +40,7 @@ def plain_model(tree: TreeView) -> dict[str, Any]:
         "branching": tree.activation,
         "output": {
             "kind": tree.output.kind,
+            "isClasses": tree.output.is_classes,
             "nTargets": tree.output.n_targets,
             "nNumbers": tree.output.n_numbers,
             "center": tree.output.center.tolist(),
@@ -84,7 +85,7 @@ def plain_feature(feature: FeatureView) -> dict[str, Any]:
 
 
 def pack(array: FloatArray) -> dict[str, str]:
-    """An array as base64 of little-endian numbers: single precision where that loses nothing, as for all weights."""
+    """Return an array as base64 of little-endian numbers, in single precision if that is exact, as for all weights."""
     single = array.astype("<f4")
     exact = bool(np.array_equal(single.astype(np.float64), array))
     data = single if exact else array.astype("<f8")

@@ -1,4 +1,4 @@
-"""How good the predictions are on the rows of a report: a confusion matrix or residuals, and calibration."""
+"""Quality of the predictions on the rows of a report: confusion matrix or errors, and calibration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ QUANTILE_LEVELS = np.array([side for level in COVERAGE_LEVELS for side in ((1 - 
 
 
 def classification_quality(probabilities: FloatArray, truth: NDArray[np.int64]) -> dict[str, Any]:
-    """Measures of predicted probabilities, (rows, classes), against numbers of classes, (rows,)."""
+    """Measure predicted probabilities, (rows, classes), against class indices, (rows,)."""
     n_rows, n_classes = probabilities.shape
     predicted = probabilities.argmax(axis=1)
     matrix = np.zeros((n_classes, n_classes), dtype=np.int64)  # (true, predicted)
@@ -39,7 +39,7 @@ def classification_quality(probabilities: FloatArray, truth: NDArray[np.int64]) 
 
 
 def calibration_curve(probability: FloatArray, is_true: NDArray[np.bool_]) -> list[dict[str, float]]:
-    """Bins of equal width: the mean probability that was predicted, and how often it came true.
+    """Compare mean predicted probability and observed share in bins of equal width.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def regression_quality(predicted: FloatArray, truth: FloatArray, quantiles: Floa
 
 
 def _coverage(quantiles: FloatArray, truth: FloatArray) -> list[dict[str, float]]:
-    """How many true values lie within the predicted intervals of each level; `quantiles` is (rows, 2 levels)."""
+    """Return the share of true values within the predicted intervals of each level; `quantiles` is (rows, 2 levels)."""
     return [
         {
             "predicted": level,

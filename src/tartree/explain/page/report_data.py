@@ -1,4 +1,4 @@
-"""`write_report`: what a page says about a fitted model, gathered as plain data and written as one HTML file."""
+"""`write_report`: data about a fitted model, written as one HTML page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tartree.explain.tree_view.views import TreeView
 from tartree.explain.verification.certificates import Certificate
 from tartree.model import FittedModel, HasModel, fitted_model
 
-#: The most smaller models on a page, and the most leaves of the largest of them, where sizes are not given.
+#: Maximum number of smaller models on a page, and of leaves of the largest of them, by default.
 MOST_SIZES, MOST_LEAVES = 5, 32
 
 
@@ -83,7 +83,7 @@ def make_record(
     sizes: Sequence[int] | None = None,
     validation: Validation | None = None,
 ) -> dict[str, Any]:
-    """All that a page shows, ready for JSON."""
+    """Return the data of a page, ready for JSON."""
     rows = check_integer("rows", rows, 0)
     model = fitted_model(estimator).on_cpu()
     tree = view(model, X, y)
@@ -130,7 +130,7 @@ def _title(model: FittedModel, tree: TreeView) -> str:
 def _measure(
     model: FittedModel, tree: TreeView, X: Any, y: Any
 ) -> tuple[NDArray[Any], dict[str, Any] | list[dict[str, Any]] | None, NDArray[Any] | None]:
-    """What is predicted for each row, how good that is, and the truth: classes by number, values as (rows, targets)."""
+    """Return predictions, their quality and the truth: class indices, (rows,), or values, (rows, targets)."""
     if tree.task == "classification":
         probabilities = model.predict_proba(X)
         predicted = probabilities.argmax(axis=1)
@@ -143,7 +143,7 @@ def _measure(
         return values, None, None
     truth = model.codec.truth(y, tree.n_rows)
     quantiles = None
-    if tree.output.kind == "gaussian":
+    if tree.output.has_spread:
         shape = (tree.n_rows, len(QUANTILE_LEVELS), -1)  # (rows, quantiles, targets)
         quantiles = model.predict_quantiles(X, QUANTILE_LEVELS).reshape(shape)
     return values, regression_quality(values, truth, quantiles), truth
@@ -152,14 +152,14 @@ def _measure(
 def _smaller(
     model: FittedModel, X: Any, y: Any, tree: TreeView, sizes: Sequence[int] | None
 ) -> Iterator[dict[str, Any]]:
-    """Smaller models with their certificates, the largest first; none where the model cannot be made smaller."""
+    """Yield smaller models with their certificates, the largest first; none if the model cannot be simplified."""
     if sizes is None:
         sizes = usual_sizes(tree.n_leaves) if is_shrinkable(model) else ()
     wanted = sorted({int(size) for size in sizes if size < tree.n_leaves}, reverse=True)
     for smaller in simplification_path(model, X, wanted) if wanted else ():
         certificate = smaller.provenance.certificate
         assert isinstance(certificate, Certificate)
-        # Changes of values are in standard deviations of the training target; those of a single one can have its units.
+        # Changes of values are in standard deviations of the training target; for one target they get its units.
         unit = float(tree.output.scale[0]) if tree.task == "regression" and tree.output.n_targets == 1 else 1.0
         says_nothing = tree.task == "classification" and certificate.bound >= 1
         yield plain_model(view(smaller, X, y)) | {
@@ -178,7 +178,7 @@ def _score(model: FittedModel, X: Any, y: Any) -> float:
 
 
 def is_shrinkable(model: FittedModel) -> bool:
-    """Whether a model can be simplified: its decisions and leaves are the library's own, one a node."""
+    """Return whether a model can be simplified."""
     try:
         check_shrinkable(model.tree)
     except ValueError:
@@ -187,7 +187,7 @@ def is_shrinkable(model: FittedModel) -> bool:
 
 
 def usual_sizes(n_leaves: int) -> list[int]:
-    """Numbers of leaves to simplify to: halves, rounded up, down to two; one if there are but two.
+    """Return numbers of leaves to simplify to: halves, rounded up, down to two, or one for two leaves.
 
     Examples
     --------
@@ -206,6 +206,6 @@ def usual_sizes(n_leaves: int) -> list[int]:
 
 
 def _short(values: NDArray[Any]) -> list[Any]:
-    """Whole numbers as they are, others with seven digits."""
+    """Return whole numbers as they are, others with seven digits."""
     plain: list[Any] = values.tolist()
     return plain if values.dtype.kind in "iu" else [[float(f"{value:.7g}") for value in row] for row in plain]

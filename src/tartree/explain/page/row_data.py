@@ -1,4 +1,4 @@
-"""Rows of a table as a page holds them: plain values in original units, column by column."""
+"""Rows of a table as a page holds them: plain values in original units, by column."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ IntArray = NDArray[np.intp]
 
 
 def choose_rows(n_rows: int, most: int) -> IntArray:
-    """Numbers of the rows that a page holds: all of them, or a sample that is the same every time."""
+    """Return the indices of the rows that a page holds: all, or a sample that is the same every time."""
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(0).choice(n_rows, size=most, replace=False))
 
 
 def plain_columns(X: Any, columns: tuple[ColumnView, ...], rows: IntArray) -> list[list[Any]]:
-    """The values of some rows of each column: numbers (dates and times in seconds), booleans, levels; None for gaps.
+    """Return values of some rows, by column: numbers (dates and times in seconds), booleans, levels; None if missing.
 
     A column that the model does not read is an empty list.
     """

@@ -1,4 +1,4 @@
-"""Pictures of fitted trees, with matplotlib (extra `plot`). They read a `TreeView`, never torch modules."""
+"""Pictures of fitted trees, drawn with matplotlib (extra `plot`) from a `TreeView`."""
 
 try:
     import matplotlib as _matplotlib  # noqa: F401

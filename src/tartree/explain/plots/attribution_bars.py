@@ -1,4 +1,4 @@
-"""What columns contribute: to the prediction for one row, as a waterfall, and to the model as a whole."""
+"""Contributions of columns to the prediction for one row, as a waterfall, and importances, as bars."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plot_contributions(
     max_columns: int = 10,
     ax: Any = None,
 ) -> Any:
-    """Draw what each column contributes to the prediction for one row: bars from the reference row's prediction to it.
+    """Draw what each column contributes to the prediction for one row, as bars from that of the reference row.
 
     Parameters
     ----------
@@ -49,13 +49,13 @@ def plot_contributions(
     X : table, optional
         With an estimator only.
     row : int, default=0
-        Number of the row in X, or in the explanation of several.
+        Index of the row in X, or in the explanation of several.
     background : table, optional
         Rows whose mean is the reference, with an estimator only; X by default.
     output : int, optional
-        Which class or target; the most probable class, or the first target, by default.
+        Index of a class or target; the most probable class, or the first target, by default.
     max_columns : int, default=10
-        Columns with a bar of their own; the others share one.
+        Maximum number of columns with a separate bar; the others share one.
     ax : matplotlib Axes, optional
 
     Returns
@@ -107,7 +107,7 @@ def _explained(
 
 
 def _steps(explanation: RowExplanation, output: int, max_columns: int) -> tuple[NDArray[np.float64], list[str]]:
-    """Contributions in the order they are drawn, with their labels: the small ones as one, then the strongest first."""
+    """Return contributions in the order of drawing, with labels: the sum of small ones, then the strongest."""
     values = explanation.contributions[:, output]
     order = np.argsort(-np.abs(values), kind="stable")
     order = order[values[order] != 0]
@@ -127,7 +127,7 @@ def _steps(explanation: RowExplanation, output: int, max_columns: int) -> tuple[
 
 
 def _waterfall(ax: Any, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> None:
-    """Bars from start to end, a thin line from each end to the next start, and the change beside each bar."""
+    """Draw bars from start to end, a thin line from each end to the next start, and the change beside each bar."""
     if not len(starts):
         return
     low, high = float(np.minimum(starts, ends).min()), float(np.maximum(starts, ends).max())
@@ -172,13 +172,13 @@ def plot_importances(
     Parameters
     ----------
     source : fitted estimator, mapping of names to numbers, or array of shape (features,)
-        An estimator with X is asked by `tartree.explain.importances`; without X, for its ``feature_importances_``.
+        For a model, importances are computed on X, or are those on the training rows without X.
     X, y : table and targets, optional
         With an estimator only.
     names : sequence of str, optional
-        Of the features; those of the estimator, or x0, x1, ..., by default.
+        Names of the features; those of the model, or x0, x1, ..., by default.
     max_features : int, default=20
-        Features with a bar; the others are counted.
+        Maximum number of features with a bar; the others are counted.
     ax : matplotlib Axes, optional
 
     Returns

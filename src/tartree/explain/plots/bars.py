@@ -1,7 +1,7 @@
-"""Conditions and leaf models as bars: which features push a row to which side, and how hard. No drawing here.
+"""Conditions and leaf models as data of bars: which features push a row to which side, and how strongly.
 
-The length of a bar is what one standard deviation of its feature changes: a strength that compares between features.
-For one row it is what the row's own value changes, compared with the mean of training.
+The length of a bar is the change by one standard deviation of its feature, which compares between features. For one
+row it is the change by the row's value, compared with the mean of training.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_PARTS = 6  # bars side by side for one feature; with more classes, the stro
 
 @dataclass(frozen=True)
 class Bar:
-    """One feature: what it is called, where its push turns (" > 19.4"), and signed lengths with their colours.
+    """A bar of one feature: its label, the value where its push changes sign (" > 19.4"), signed lengths and colours.
 
     A row above the turning point is pushed to the side the bar points to, a row below it to the other. For one row,
     `turn` is its value (" = 21.3"), and the bar points to where that value pushes.
@@ -37,13 +37,13 @@ class Bar:
 
     @property
     def reach(self) -> float:
-        """The longest part."""
+        """Length of the longest part."""
         return max(abs(length) for length, _ in self.parts)
 
 
 @dataclass(frozen=True)
 class Bars:
-    """The strongest features of a function, and what its two directions mean: (name, colour), or None."""
+    """Bars of the strongest features of a function, and the names and colours of its two directions."""
 
     bars: tuple[Bar, ...]
     left: tuple[str, str] | None
@@ -52,12 +52,12 @@ class Bars:
 
     @property
     def reach(self) -> float:
-        """The longest bar, 0 where there is none."""
+        """Length of the longest bar, 0 without bars."""
         return max((bar.reach for bar in self.bars), default=0.0)
 
 
 def feature_value(tree: TreeView, feature: FeatureView, encoded: float) -> str:
-    """An encoded value in the units of its column, as short text; indicators say yes or no."""
+    """Return an encoded value in the units of its column as short text, "yes" or "no" for indicators."""
     if feature.kind != "value":
         return "yes" if encoded > 0.5 else "no"
     value = (
@@ -70,14 +70,14 @@ def feature_value(tree: TreeView, feature: FeatureView, encoded: float) -> str:
 
 
 def turning_point(tree: TreeView, feature: FeatureView) -> str:
-    """Where a feature's push turns, the mean of training, as " > 19.4"; nothing for yes and no."""
+    """Return the value where a feature's push changes sign, the mean of training, as " > 19.4"; "" for indicators."""
     return f" > {feature_value(tree, feature, 0.0)}" if feature.kind == "value" else ""
 
 
 def condition_bars(
     tree: TreeView, number: int, *, member: int = 0, max_terms: int = 3, row: TreeView | None = None
 ) -> Bars:
-    """The strongest features of a node that decides. With two children, the bars point to the child they favour."""
+    """Return bars of a deciding node. With two children, they point to the child they favour."""
     effects = condition_effects(tree, tree.members[member], number)
     if len(effects) == 1:  # above 0 favours the first child, which stands on the left
         colours = branch_colours(2)
@@ -99,7 +99,7 @@ def leaf_bars(
     max_terms: int = 3,
     row: TreeView | None = None,
 ) -> Bars:
-    """The strongest features of a leaf's own model; no bars where it is constant."""
+    """Return bars of the model of a leaf, none if it is constant."""
     effects = leaf_effects(tree, tree.members[member], number)
     functions = tree.members[member].leaf_models[tree.nodes[number].leaf or 0].functions
     if tree.task == "regression":
@@ -116,7 +116,7 @@ def leaf_bars(
 
 
 def _counted(bars: Bars, functions: Sequence[LinearView], row: TreeView | None) -> Bars:
-    """Bars that count all features of the functions, also those that a view does not list."""
+    """Return bars that count all features of the functions, also those that a view does not list."""
     unlisted = any(function.n_terms > len(function.terms) for function in functions)
     if row is not None or not unlisted:
         return bars
@@ -124,7 +124,7 @@ def _counted(bars: Bars, functions: Sequence[LinearView], row: TreeView | None) 
 
 
 def output_colours(tree: TreeView, member: int = 0) -> list[str]:
-    """A colour for each class; the most frequent have their own."""
+    """Return a colour for each class; only the most frequent have one that no other has."""
     nodes = tree.members[member].nodes
     if nodes is None:
         return class_colours(np.ones(len(tree.outputs)))
@@ -132,7 +132,7 @@ def output_colours(tree: TreeView, member: int = 0) -> list[str]:
 
 
 def condition_effects(tree: TreeView, member: MemberView, number: int) -> FloatArray:
-    """Signed strengths of a node's condition, (functions, features); several are taken less their mean."""
+    """Return signed strengths of a node's condition, (functions, features), less their mean if there are several."""
     node, condition = tree.nodes[number], member.conditions[number]
     logits = list(node.logits)
     if condition is None or not condition.functions:
@@ -146,7 +146,7 @@ def condition_effects(tree: TreeView, member: MemberView, number: int) -> FloatA
 
 
 def leaf_effects(tree: TreeView, member: MemberView, number: int) -> FloatArray:
-    """Signed strengths of a leaf's functions, (functions, features), as `LeafModelView` counts them."""
+    """Return signed strengths of a leaf's functions, (functions, features), in the order of `LeafModelView`."""
     leaf = tree.nodes[number].leaf
     if leaf is None:
         raise ValueError(f"number must be that of a leaf, got node {number}, which decides")
@@ -181,7 +181,7 @@ def _bars(
     right: tuple[str, str] | None = None,
     names: Sequence[str] = (),
 ) -> Bars:
-    """Bars from (functions, features); `colours` of a function are those of its negative and positive side."""
+    """Return bars from (functions, features); `colours` of a function are those of its negative and positive side."""
     if row is not None:
         spread, values = _spread(tree), np.array([feature.mean for feature in row.features])
         effects = np.divide(effects * values, spread, out=np.zeros_like(effects), where=spread > 0)

@@ -1,4 +1,4 @@
-"""Leaves side by side: who arrives, and what is said there."""
+"""Leaves side by side: share of rows that arrives, and predictions."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def plot_leaves(
     X, y : table and targets, optional
         With an estimator only.
     row : int or TreeView, optional
-        One row instead of all.
+        One row instead of all: its index in X, or a view of that row alone.
     member : int, default=0
     sort : bool, default=False
-        Leaves with the largest arrival first, not in the order of the tree.
+        Sort leaves by decreasing arrival, instead of the order of the tree.
     ax : matplotlib Axes, optional
 
     Returns

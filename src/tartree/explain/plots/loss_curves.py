@@ -1,4 +1,4 @@
-"""Loss curves."""
+"""Loss curves of training and validation by epoch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plot_history(source: FittedModel | HasModel | History, *, ax: Any = None) ->
     Parameters
     ----------
     source : fitted estimator or History
-        What training left behind as ``history_``.
+        A model or its ``history_``.
     ax : matplotlib Axes, optional
 
     Returns
@@ -63,6 +63,6 @@ def plot_history(source: FittedModel | HasModel | History, *, ax: Any = None) ->
 
 
 def _held_out(history: History) -> Any:
-    """Validation losses, (epochs, members), None where there were none."""
+    """Return validation losses, (epochs, members), or None."""
     losses = history["validation_loss"]
     return losses if losses.ndim == 2 and np.isfinite(losses).any() else None

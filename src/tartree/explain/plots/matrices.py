@@ -1,4 +1,4 @@
-"""A tree as the paper draws it: transition matrices, and the assignment vectors that they make."""
+"""Transition matrices and assignment vectors of a tree, as the paper draws them."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ TALLEST, LARGEST_CELL = 3.6, 0.42  # inches
 
 
 def transition_matrix(scene: Scene, layer: int) -> FloatArray:
-    """T_d, (nodes of layer d + 1, nodes of layer d): each column says how a node shares its arrival.
+    """Return T_d, (nodes of layer d + 1, nodes of layer d): each column holds how a node shares its arrival.
 
-    NaN where the structure has no edge, and in the columns of nodes where nothing arrives. For all rows, a column is
+    It is NaN where the structure has no edge, and in the columns of nodes without arrival. For all rows, a column is
     the mean over rows by their arrival at the node, so that the mean arrivals are ``p_{d+1} = T_d p_d``.
     """
     tree = scene.tree
@@ -60,8 +60,8 @@ def plot_transition_matrices(
 ) -> Any:
     """Draw the transition matrices T_d as heat maps, for the mean of all rows or for one.
 
-    Column j of T_d says how node j of layer d shares its arrival among the nodes of the next layer. Grey cells are zero
-    by the structure, whatever the row.
+    Column j of T_d shows how node j of layer d shares its arrival among the nodes of the next layer. Grey cells are
+    zero by the structure, whatever the row.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def plot_transition_matrices(
 
 
 def _heat_map(ax: Any, matrix: FloatArray, cell: float) -> None:
-    """Cells of a matrix: shares in blue, grey where the structure has no edge, numbers where they fit."""
+    """Draw cells of a matrix: shares in blue, grey where the structure has no edge, numbers where they fit."""
     n_rows, n_columns = matrix.shape
     shown = np.ma.masked_invalid(matrix)
     ax.set_facecolor(TRACK)
@@ -150,7 +150,7 @@ def plot_assignment(source: ViewSource, X: Any = None, *, row: Any = None, membe
     X : table, optional
         With an estimator only.
     row : int or TreeView, optional
-        One row: its number in X, or a view of that row alone; its most probable way is framed. The mean of all rows by
+        One row: its number in X, or a view of that row alone; its most probable path is framed. The mean of all rows by
         default.
     member : int, default=0
     ax : matplotlib Axes, optional

@@ -36,10 +36,10 @@ def plot_condition(
     max_terms: int = 10,
     ax: Any = None,
 ) -> Any:
-    """Draw what a node or a leaf looks at: its strongest features as bars, with the values where their push turns.
+    """Draw the strongest features of a node or a leaf as bars, with the values where their push changes sign.
 
-    The length of a bar is what one standard deviation of the feature changes, in logits, or in units of the target for
-    a leaf in regression; for one row, what its own value changes compared with the mean of training.
+    The length of a bar is the change by one standard deviation of the feature, in logits, or in units of the target for
+    a leaf in regression; for one row, the change by its value, compared with the mean of training.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def plot_condition(
         One row: its number in X, or a view of that row alone.
     member, output : int, default=0
     max_terms : int, default=10
-        Features with a bar; of a decision or leaf that is not linear, a `TreeView` has at most as many as it was made
-        with.
+        Maximum number of features with a bar; for a decision or leaf that is not linear, a `TreeView` has at most as
+        many as it was made with.
     ax : matplotlib Axes, optional
 
     Returns

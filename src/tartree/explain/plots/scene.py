@@ -1,4 +1,4 @@
-"""What a picture of a tree shows, gathered before anything is drawn: arrivals, flows, colours, the path of a row."""
+"""Data of a picture of a tree: arrivals, flows, colours, the path of a row."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ class Scene:
         return self.nodes[number].arrival
 
     def on_path(self, number: int) -> bool:
-        """Whether a node is on the most probable way of the row; all are, where all rows are shown."""
+        """Return whether a node is on the most probable path of the row; all are if all rows are shown."""
         return self.row is None or self.nodes[number].rows > 0
 
     def mix(self, number: int) -> FloatArray:
-        """Shares of classes at a node: of the rows that arrive, or as predicted where the true ones are not known."""
+        """Return shares of classes at a node: true ones of the rows that arrive, or predicted ones."""
         node = self.nodes[number]
         return node.predicted if node.classes is None or self.row is not None else node.classes
 
     def value(self, number: int) -> float:
-        """What is predicted from a node down, in regression."""
+        """Return the prediction from a node down, in regression."""
         return float(self.nodes[number].predicted[self.output])
 
     def colour(self, number: int) -> str:
-        """The colours of a node's classes, mixed by their shares; in regression, that of its value."""
+        """Return the colours of a node's classes, mixed by their shares; in regression, the colour of its value."""
         if self.tree.task == "regression":
             return self.value_colour(self.value(number))
         mixed = self.mix(number) @ np.array([to_rgb(colour) for colour in self.colours])
@@ -62,7 +62,7 @@ class Scene:
 
 
 def tree_view(source: ViewSource, X: Any = None, y: Any = None) -> TreeView:
-    """The view given, or that of an estimator on X and y."""
+    """Return the given view, or that of a model on X and y."""
     tree = as_view(source, X, y)
     if isinstance(source, TreeView):
         return tree
@@ -75,7 +75,7 @@ def tree_view(source: ViewSource, X: Any = None, y: Any = None) -> TreeView:
 
 
 def view_with_rows(source: ViewSource, X: Any, y: Any) -> TreeView:
-    """The same, if it knows rows."""
+    """Return the same, or raise if it has no rows."""
     tree = tree_view(source, X, y)
     if tree.n_rows == 0:
         raise ValueError("rows are required to draw arrivals, got none; pass X, or a view made with view(model, X, y)")
@@ -83,7 +83,7 @@ def view_with_rows(source: ViewSource, X: Any, y: Any) -> TreeView:
 
 
 def row_view(source: ViewSource, X: Any, row: Any) -> TreeView | None:
-    """The view of one row: that given, or row number `row` of X."""
+    """Return the view of one row: the given view, or row `row` of X."""
     if row is None:
         return None
     if isinstance(row, TreeView):
@@ -96,7 +96,7 @@ def row_view(source: ViewSource, X: Any, row: Any) -> TreeView | None:
 
 
 def single_row(X: Any, row: int) -> Any:
-    """Row number `row` of any table, as a table."""
+    """Return row `row` of any table, as a table."""
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if isinstance(row, bool) or not isinstance(row, int | np.integer) or not -n_rows <= row < n_rows:
         raise ValueError(f"row must be the number of one of the {n_rows} rows, got {row!r}")
@@ -105,7 +105,7 @@ def single_row(X: Any, row: int) -> Any:
 
 
 def make_scene(tree: TreeView, member: int, output: int, row: TreeView | None) -> Scene:
-    """Gather what a picture needs."""
+    """Return the data of a picture."""
     check_index("member", member, len(tree.members))
     if tree.task == "regression":
         check_index("output", output, len(tree.outputs))

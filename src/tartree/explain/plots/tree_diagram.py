@@ -1,4 +1,4 @@
-"""The picture of a tree or graph: nodes in rows, and between them streams as wide as the share of rows in them."""
+"""Diagram of a tree or graph: nodes in rows, connected by streams as wide as the share of rows in them."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ def plot_tree(
     X, y : table and targets, optional
         With an estimator only.
     row : int or TreeView, optional
-        One row instead of all: its number in X, or a view of that row alone. Its most probable way is lit up.
+        One row instead of all: its index in X, or a view of that row alone. Its most probable path is highlighted.
     member : int, default=0
-        Which tree, where the model has several.
+        Index of the tree, if the model has several.
     output : int, default=0
-        Which target, in regression.
+        Index of the target, in regression.
     detail : {"auto", "cards", "labels", "flows"}
     max_terms : int, default=3
-        Terms of a card.
+        Maximum number of terms of a card.
     title, subtitle, note : str, optional
-        Above and below the picture, in place of what is written by default; an empty note leaves it out.
+        Texts above and below the picture, instead of the default ones; an empty note is left out.
     ax : matplotlib Axes, optional
-        Fit the picture into these; a figure of the right size by default.
+        Axes to fit the picture into; a new figure of the right size by default.
 
     Returns
     -------
@@ -113,7 +113,7 @@ def plot_tree(
 
 
 def _painter(scene: Scene, drawn: Outline, detail: Detail, max_terms: int) -> tuple[Painter, Layout]:
-    """The most detailed painter whose picture is not too wide, and the places it needs."""
+    """Return the most detailed painter whose picture is not too wide, and the layout of its nodes."""
     if detail != "auto" and detail not in PAINTERS:
         raise ValueError(f"detail must be 'auto', 'cards', 'labels' or 'flows', got {detail!r}")
     for name, make in PAINTERS.items():
@@ -160,7 +160,7 @@ def _subtitle(scene: Scene) -> str:
 
 
 def _legend(scene: Scene) -> list[tuple[str, str]]:
-    """Names and colours of classes; those without a colour of their own share one entry."""
+    """Return names and colours of classes; those in the colour of others share one entry."""
     if scene.tree.task == "regression":
         return []
     named = [
@@ -196,7 +196,7 @@ def _note_lines(note: str, width: float, size: float = 9.5) -> list[str]:
 
 
 def _value_legend(canvas: Canvas, scene: Scene) -> None:
-    """A strip of the colours of values, between the lowest and the highest."""
+    """Draw a strip of the colours of values, from the lowest to the highest."""
     low, high = (format_rounded(value) for value in (scene.low, scene.high))
     right = canvas.width - MARGIN
     canvas.write(right, 46, high, 9, ha="right", color=QUIET)
@@ -217,7 +217,7 @@ def _draw_streams(
     tops: Sequence[float],
     shift: float,
 ) -> None:
-    """Streams leave a node side by side in the order of their ends, and arrive side by side likewise."""
+    """Draw streams, which leave a node side by side in the order of their ends, and arrive side by side likewise."""
     width = {link.edge: float(scene.flows[link.edge]) * painter.stream for link in drawn.links}
     if painter.trunk:
         x, top = boxes[0].centre, boxes[0].top
@@ -246,7 +246,7 @@ def _draw_streams(
 
 
 def _side_by_side(drawn: Outline, boxes: Sequence[Box], width: dict[int, float], *, leaving: bool) -> dict[int, float]:
-    """Where the middle of each stream is as it leaves its parent, or as it arrives at its child."""
+    """Return the middle of each stream where it leaves its parent, or arrives at its child."""
     centres = {}
     for spot, box in enumerate(boxes):
         links = [link for link in drawn.links if (link.parent if leaving else link.child) == spot]

@@ -1,4 +1,4 @@
-"""One path a row: the tree that follows the more probable branch at every node, and how far it is from the soft one."""
+"""Single-path trees: every row follows the most probable branch at every node, compared with the soft tree."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tartree.explain.text.number_text import at_most, percent
 from tartree.model import Model, fitted_model, like
 from tartree.nn import MLPDecision, Tree, UniformDecision
 
-#: What logits are multiplied by: a decision of 50.1 % becomes one of 98 %.
+#: Factor of the logits: a decision of 50.1 % becomes one of 98 %.
 SHARPNESS = 1e3
-#: In regression, predictions this close agree, in standard deviations of the training target.
+#: Predictions of a regression this close agree, in standard deviations of the training target.
 AGREE = 0.1
 
 
@@ -100,7 +100,7 @@ def harden(estimator: Model, X: Any) -> Model:
     for old, new in zip(soft, hard, strict=True):
         followed = new.arrivals[-1].argmax(-1)  # (members, rows)
         arrival = old.arrivals[-1]
-        if model.selection == "single":  # nothing else spoke before
+        if model.selection == "single":  # one leaf predicted before, too
             arrival = torch.nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(arrival)
         first = ev.predicted(before, old, model.selection).mean(0)
         second = ev.predicted(after, new, "single").mean(0)
@@ -120,14 +120,14 @@ def harden(estimator: Model, X: Any) -> Model:
         torch.cat(bounds).clamp_min(0).numpy(),
         torch.cat(changes).numpy(),
         float(torch.cat(largest).mean()),
-        "" if model.is_classifier else " standard deviations of the target",
+        before.output.change_unit,
     )
     return like(estimator, harder.record(hardening=comparison))
 
 
 @torch.no_grad()
 def sharpened(tree: Tree, factor: float) -> Tree:
-    """A copy with all logits multiplied; their order, and so the more probable child, stays."""
+    """Return a copy with all logits multiplied by a factor, which keeps their order."""
     if not tree.branching.activation.is_monotone:
         raise ValueError(
             f"the branching must be monotone in its logits to be hardened, got {tree.branching.activation.name!r}; "

@@ -1,4 +1,4 @@
-"""Smaller trees with a certificate: fewer leaves, fewer terms, sharper decisions, refitted to what was predicted."""
+"""Smaller trees with a certificate: fewer leaves, fewer terms, sharper decisions, refitted to the predictions."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from tartree.explain.tree_view.function_views import linear_parameters
 from tartree.explain.verification.boxes import data_box
 from tartree.explain.verification.certificates import Certificate, bound_change
 from tartree.model import FittedModel, Model, fitted_model, like
-from tartree.nn import Classes, MLPDecision, MLPLeaf, Tree
+from tartree.nn import MLPDecision, MLPLeaf, Tree
 
-#: Rows that a refit looks at, at most; changes are measured on all that are given.
+#: Maximum number of rows of a refit; changes are measured on all rows.
 REFIT_ROWS = 2000
-#: Random rows between and around the given ones, so that the smaller tree follows there too.
+#: Random rows between and around those of the data, so that the smaller tree fits there too.
 EXTRA_ROWS = 400
-#: Changes are pressed below this share of the tolerance, so that single precision does not cross it.
+#: Share of the tolerance to fit to, so that rounding to single precision does not exceed it.
 MARGIN = 0.95
 #: Refits in search of the fewest terms.
 TERM_TRIALS = 4
@@ -133,7 +133,7 @@ def _check_limits(tolerance: Any, max_leaves: Any, max_terms: Any) -> None:
 
 
 class _Work:
-    """One model on its way to smaller ones."""
+    """Search of smaller models for one model and its rows."""
 
     def __init__(self, model: FittedModel, X: Any) -> None:
         self.model = model
@@ -171,7 +171,7 @@ class _Work:
         return largest_change(small, self.x, self.target, self.selection)
 
     def fitted(self, size: int, enough: float, terms: int | None, *, steps: int = 150) -> tuple[Origin, Tree, float]:
-        """The tree of so many leaves, refitted, and the largest change on the given rows."""
+        """Return the tree of `size` leaves, refitted, and the largest change on the given rows."""
         structure = self.tree.structure
         removed = [(structure.depth, leaf) for leaf in self.order[: structure.n_leaves - size]]
         origin = shrink_structure(structure, removed)
@@ -184,7 +184,7 @@ class _Work:
     def _refit(self, small: Tree, masks: Any, enough: float, steps: int = 150) -> float:
         refit(small, self.lesson, self.selection, masks=masks, steps=steps, enough=enough * MARGIN)
         change = self.change(small)
-        if enough and change > enough and self.lesson.n_real < len(self.x):  # some row that the refit did not see
+        if enough and change > enough and self.lesson.n_real < len(self.x):  # on some row that is not in the refit
             predicted = predict_rows(small, self.x, self.selection)
             worst = (predicted - self.target).abs().amax(-1).topk(min(len(self.x), 200)).indices
             lesson = self.lesson
@@ -198,7 +198,7 @@ class _Work:
         return change
 
     def smallest(self, most: int, tolerance: float, terms: int | None) -> tuple[Origin, Tree]:
-        """The tree with the fewest leaves found that keeps the tolerance; with `most` leaves if none does."""
+        """Return the smallest tree tried that keeps the tolerance, or one with `most` leaves."""
         too_few, size = 0, 1
         while size < most:
             origin, small, change = self.fitted(size, tolerance, terms)
@@ -218,7 +218,7 @@ class _Work:
         return origin, small
 
     def fewer_terms(self, small: Tree, tolerance: float, terms: int | None) -> Tree:
-        """The tree with as few terms as keep the tolerance, by bisection of how many each function may have."""
+        """Return the tree with the fewest terms that keep the tolerance, by bisection."""
         if not self.linear or self.change(small) > tolerance:
             return small
         low, high = 0, min(self.x.shape[1], terms or self.x.shape[1])
@@ -234,7 +234,7 @@ class _Work:
         return small
 
     def _masks(self, small: Tree, terms: int) -> list[tuple[nn.Parameter, Tensor]]:
-        """Keep the strongest features of each decision and leaf, zero the others, and say which must stay zero."""
+        """Keep the strongest features of each decision and leaf; return masks of the weights that stay."""
         spread = self.x.std(0, correction=0)
         masks = []
         for module, groups in (
@@ -251,7 +251,7 @@ class _Work:
                 kept = strength.topk(min(terms, strength.shape[-1]), dim=-1).indices
                 kept_mask = torch.zeros_like(strength).scatter(-1, kept, 1.0)
                 mask[:, rows] = kept_mask.unsqueeze(1)
-            mask *= weight != 0  # what is gone stays gone
+            mask *= weight != 0  # removed terms stay removed
             with torch.no_grad():
                 weight.mul_(mask)
             masks.append((weight, mask))
@@ -261,7 +261,7 @@ class _Work:
     def sharpen(self, small: Tree, tolerance: float) -> None:
         """Make decisions steeper, in place, one node after another, as far as the tolerance allows."""
         decision = small.decision
-        spherical = small.branching.activation.turning_point is not None  # steeper is not surer there
+        spherical = small.branching.activation.turning_point is not None  # steeper is not more certain there
         if not isinstance(decision, MLPDecision) or spherical or self.change(small) > tolerance:
             return
         weight, bias = decision.mlp.weights[-1], decision.mlp.biases[-1]
@@ -293,13 +293,13 @@ class _Work:
             terms_after=count_terms(final),
             low=tuple(box.low[0].tolist()),
             high=tuple(box.high[0].tolist()),
-            unit="" if isinstance(self.tree.output, Classes) else " standard deviations of the target",
+            unit=self.tree.output.change_unit,
         )
         return smaller.record(certificate=certificate)
 
 
 def count_terms(tree: Tree) -> int | None:
-    """Weights other than 0 of linear decisions and leaves of all members; None where there are none to count."""
+    """Count the weights other than 0 of linear decisions and leaves of all members; None if there are none."""
     parameters = [linear_parameters(module) for module in (tree.decision, tree.leaf)]
     counts = [int((weights[0] != 0).sum()) for weights in parameters if weights is not None]
     return sum(counts) if counts else None

@@ -1,6 +1,6 @@
-"""A smaller tree with the parameters of a larger one: some nodes gone, chains of single children joined.
+"""Smaller trees with the parameters of a larger one: nodes removed, chains of single children joined.
 
-The new tree knows where its nodes come from (`Origin`), which the certificate needs.
+The origin of the nodes (`Origin`) is kept for the certificate.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Node = tuple[int, int]  # layer, number within it
 
 @dataclass(frozen=True)
 class Origin:
-    """Where each node of a smaller structure stands in the larger one."""
+    """The node of the larger structure that each node of a smaller one comes from."""
 
     structure: Structure
     nodes: dict[Node, Node]  # new to old; nodes that decide decide about the same children, less those gone
@@ -31,7 +31,7 @@ class Origin:
 
 
 def shrink_structure(structure: Structure, nodes: Iterable[Node]) -> Origin:
-    """The structure without some nodes, and without layers or chains that decide nothing."""
+    """Return the structure without some nodes, and without layers or chains that decide nothing."""
     removed = list(nodes)
     kept = structure.survivors(removed)
     pruned = structure.without(removed)
@@ -43,7 +43,7 @@ def shrink_structure(structure: Structure, nodes: Iterable[Node]) -> Origin:
 
 
 def _joined_tree(structure: Structure, old: dict[Node, Node]) -> Origin:
-    """A tree in which every node decides or is a leaf."""
+    """Return a tree in which every node decides or is a leaf."""
     children: list[list[int]] = []
     sources: list[Node] = []
 
@@ -65,7 +65,7 @@ def _joined_tree(structure: Structure, old: dict[Node, Node]) -> Origin:
 
 
 def _without_idle_layers(structure: Structure, old: dict[Node, Node]) -> Origin:
-    """A graph less the layers whose nodes all pass on to a child of their own."""
+    """Return a graph without the layers whose nodes all have one child that no other node has."""
     lists: list[Any] = []
     layers = [0]
     for d in range(structure.depth):
@@ -81,7 +81,7 @@ def _without_idle_layers(structure: Structure, old: dict[Node, Node]) -> Origin:
 
 
 def _origin(structure: Structure, pruned: Structure, sources: dict[Node, Node], old: dict[Node, Node]) -> Origin:
-    """Where nodes come from: `places` leads to the pruned structure, `old` from there to the one before."""
+    """Return where nodes come from: `sources` maps to the pruned structure, `old` from there to the one before."""
     nodes = {node: old[source] for node, source in sources.items()}
     children = {
         node: tuple(old[layer + 1, child][1] for child in pruned.children(layer)[source])
@@ -92,7 +92,7 @@ def _origin(structure: Structure, pruned: Structure, sources: dict[Node, Node], 
 
 
 def check_shrinkable(tree: Tree) -> None:
-    """Raise unless decisions and leaves are the library's own, whose parameters can be told apart by node."""
+    """Raise unless the parameters of decisions and leaves belong to single nodes, as those of the library's do."""
     decision_fits = isinstance(tree.decision, UniformDecision) or (
         type(tree.decision) is MLPDecision and _by_node(tree.decision.mlp, tree.structure)
     )
@@ -115,7 +115,7 @@ def _by_node(mlp: GroupedMLP, structure: Structure) -> bool:
 
 @torch.no_grad()
 def shrink_tree(tree: Tree, origin: Origin) -> Tree:
-    """The tree of the smaller structure with the parameters of the nodes it kept; float64.
+    """Return the tree of the smaller structure with the parameters of the nodes it kept, in float64.
 
     A node that lost children keeps the logits of the others; two left have the difference of theirs.
     """
@@ -169,7 +169,7 @@ def _n_features(tree: Tree) -> int:
 
 
 def _decision_number(structure: Structure) -> dict[Node, int]:
-    """Number of each node that decides among all of them."""
+    """Return the index of each deciding node among them."""
     deciding = [(d, i) for d in range(structure.depth) for i, count in enumerate(structure.n_children(d)) if count > 1]
     return {node: k for k, node in enumerate(deciding)}
 
@@ -185,7 +185,7 @@ def _copy_decisions(tree: Tree, small: Tree, origin: Origin) -> None:
 
 
 def logit_map(structure: Structure, origin: Origin) -> Tensor:
-    """How the logits of the smaller structure come from those of the larger, (new logits, old logits)."""
+    """Return the linear map from logits of the larger structure to the smaller, (new logits, old logits)."""
     before, after = logits_by_node(structure), logits_by_node(origin.structure)
     matrix = torch.zeros(origin.structure.n_logits, structure.n_logits, dtype=torch.float64)
     for node, rows in after.items():
@@ -205,7 +205,7 @@ def logit_map(structure: Structure, origin: Origin) -> Tensor:
 
 
 def logits_by_node(structure: Structure) -> dict[Node, tuple[int, ...]]:
-    """Logits of each node that decides, in order."""
+    """Return the logits of each deciding node, in order."""
     numbers = {k: node for node, k in _decision_number(structure).items()}
     logits: dict[Node, tuple[int, ...]] = {}
     for fan in structure.fans:
@@ -217,7 +217,7 @@ def logits_by_node(structure: Structure) -> dict[Node, tuple[int, ...]]:
 
 
 def _copy_groups(before: GroupedMLP, after: GroupedMLP, groups: Tensor) -> None:
-    """Hidden layers of some groups."""
+    """Copy the hidden layers of some groups."""
     for layer in range(len(before.weights) - 1):
         for old, new in ((before.weights[layer], after.weights[layer]), (before.biases[layer], after.biases[layer])):
             if layer == 0:
@@ -227,6 +227,6 @@ def _copy_groups(before: GroupedMLP, after: GroupedMLP, groups: Tensor) -> None:
 
 
 def _copy_last(before: GroupedMLP, after: GroupedMLP, outputs: Tensor) -> None:
-    """Last layer: each new output is a sum of old ones, (new outputs, old outputs)."""
+    """Copy the last layer: each new output is a sum of old ones, (new outputs, old outputs)."""
     after.weights[-1].copy_(torch.einsum("no,moh->mnh", outputs, before.weights[-1].double()))
     after.biases[-1].copy_(before.biases[-1].double() @ outputs.T)

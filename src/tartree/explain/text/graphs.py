@@ -1,4 +1,4 @@
-"""A fitted tree as text for other drawing programs: Graphviz DOT and Mermaid.
+"""Trees as text for other drawing programs: Graphviz DOT and Mermaid.
 
 Names of columns and classes are data: they are escaped, so that no name can end a label or add to the graph.
 """
@@ -94,7 +94,7 @@ def export_mermaid(source: ViewSource, X: Any = None, y: Any = None, *, member: 
 
 
 def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> list[str]:
-    """What stands in a node: its name, its condition or what it predicts, and who arrives."""
+    """Return the lines of a node: its name, its condition or prediction, and the share of rows that arrives."""
     node, trained = tree.nodes[spot.number], tree.members[member]
     data = None if trained.nodes is None else trained.nodes[spot.number]
     lines = [f"node {node.number}" if node.leaf is None else f"leaf {node.leaf}"]
@@ -123,7 +123,7 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
 
 
 def _terms(function: Any, max_terms: int, lead: str) -> list[str]:
-    """A condition over several lines, one term a line."""
+    """Return a condition as several lines, one for each term."""
     if function.method == "gradient" and function.terms:
         return [f"{lead} a function, mostly of", *(_short(term.name) for term in function.terms[:max_terms])]
     if function.n_terms <= 1:
@@ -141,7 +141,7 @@ def _terms(function: Any, max_terms: int, lead: str) -> list[str]:
 
 
 def _score(position: int, function: Any, max_terms: int) -> str:
-    """The strongest terms of the score of one of several children."""
+    """Return the strongest terms of the score of one of several children."""
     terms = [f"{format_number(term.weight)} * {_short(term.label)}" for term in function.terms[:max_terms]]
     return f"score {position}: {'; '.join(terms) or 'constant'}{'; …' * (function.n_terms > len(terms))}"
 
@@ -153,7 +153,7 @@ def _prepared(source: ViewSource, X: Any, y: Any, member: int, max_terms: int) -
 
 
 def _edges(tree: TreeView, drawn: Outline, member: int) -> list[tuple[int, int, str, float | None]]:
-    """Ends of each edge by node number, what stands beside it, and the share of rows in it, where rows are known."""
+    """Return ends of each edge by node number, its text, and its share of rows, None without rows."""
     flows = tree.members[member].flows
     edges = []
     for link in drawn.links:
@@ -169,16 +169,16 @@ def _edges(tree: TreeView, drawn: Outline, member: int) -> list[tuple[int, int, 
 
 
 def _short(text: str) -> str:
-    """One line without control characters, cut in its middle where it is long."""
+    """Return one line without control characters, cut in its middle if it is long."""
     line = re.sub(r"[\s\x00-\x1f\x7f]+", " ", str(text)).strip()
     return line if len(line) <= LETTERS else f"{line[: LETTERS * 2 // 3]}…{line[-LETTERS // 3 :]}"
 
 
 def _dot(text: str) -> str:
-    """Text inside the quotes of a DOT string: only quotes and backslashes mean something there."""
+    """Escape text inside the quotes of a DOT string, where only quotes and backslashes are special."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _mermaid(text: str) -> str:
-    """Text inside the quotes of a Mermaid label: signs that may mean something there become their codes."""
+    """Escape text inside the quotes of a Mermaid label: characters that may be special become their codes."""
     return re.sub(r"[^\w\s.,:;%+/=…-]|\b_|_\b", lambda match: f"#{ord(match[0])};", text)

@@ -1,4 +1,4 @@
-"""What each leaf is about: its region in words, what is special about its rows, and typical ones."""
+"""Descriptions of leaves: their region, how their rows differ from all rows, and typical rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tartree.model import FittedModel, HasModel, fitted_model
 
 FloatArray = NDArray[np.float64]
 
-#: Differences from all rows below this many standard deviations are not worth a word.
+#: Differences from all rows below this many standard deviations are left out.
 NOTABLE = 0.25
 
 
@@ -29,12 +29,12 @@ class LeafDescription:
     member: int
     leaf: int
     arrival: float  # share of all rows
-    rows: int  # rows whose most probable way ends here
-    prediction: str  # in words
-    predicted: FloatArray  # (outputs,): the mean over who arrives
-    region: tuple[str, ...]  # conditions on the most probable way to it, from the root
+    rows: int  # number of rows whose most probable path ends in the leaf
+    prediction: str  # as text
+    predicted: FloatArray  # (outputs,): mean weighted by arrival
+    region: tuple[str, ...]  # conditions on the most frequent path to it, from the root
     special: tuple[str, ...]  # "age is higher: 61.2, 48.9 overall", the most notable first
-    typical_rows: tuple[int, ...]  # numbers of rows
+    typical_rows: tuple[int, ...]  # indices of rows
     typical_values: tuple[dict[str, Any], ...]  # those rows in original units
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ def _region(tree: TreeView, member: int, leaf: int) -> tuple[str, ...]:
 
 
 def _special(model: FittedModel, tree: TreeView, mean: FloatArray, most: int) -> tuple[str, ...]:
-    """Features whose mean over who arrives differs most from that over all rows."""
+    """Describe the features whose mean, weighted by arrival, differs most from that over all rows."""
     overall = np.array([feature.mean for feature in tree.features])
     spread = np.array([feature.spread for feature in tree.features])
     apart = (mean - overall) / np.where(spread > 0, spread, 1.0)

@@ -1,4 +1,4 @@
-"""A tree as text, in the form that scikit-learn prints its own."""
+"""Trees as text, in the format of scikit-learn's `export_text`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""How a `TreeView` is made: the encoder's columns, the structure's nodes, the functions, and what rows say."""
+"""Assembly of a `TreeView`: columns of the encoder, nodes of the structure, functions, and statistics of rows."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -27,13 +27,13 @@ from tartree.explain.tree_view.views import (
     TreeView,
 )
 from tartree.model import FittedModel, HasModel, fitted_model
-from tartree.nn import Classes, Gaussian, Tree
+from tartree.nn import Tree
 from tartree.nn.paths import edge_shares, hard_paths
 from tartree.structure import Structure
 from tartree.table import Column
 
 FloatArray = NDArray[np.float64]
-#: What texts and pictures are made from.
+#: Sources of texts and pictures.
 ViewSource: TypeAlias = TreeView | FittedModel | HasModel
 
 
@@ -93,9 +93,9 @@ def make_view(
     typical: int,
     around: Tensor | None = None,
 ) -> TreeView:
-    """See `tartree.explain.view`.
+    """Return the view of a model; see `tartree.explain.view`.
 
-    Gradients are means over the given rows; without, over encoded ones `around` which the model is described.
+    Gradients are means over the given rows or, without any, over the encoded rows `around`.
     """
     tree = model.double_tree()
     check_integer("max_terms", max_terms, 1)
@@ -149,15 +149,17 @@ def make_view(
 
 def output_view(model: FittedModel) -> OutputView:
     output = model.tree.output
-    kind: Literal["classes", "values", "gaussian"] = "values"
-    if isinstance(output, Classes | Gaussian):
-        kind = "classes" if isinstance(output, Classes) else "gaussian"
-    floor, limits = 0.0, None
-    if isinstance(output, Gaussian):
-        limits = None if output.limits is None else tuple(output.limits)
-        narrow = torch.tensor([0.0] * output.n_targets + [-1e4] * output.n_targets, dtype=torch.float64)
-        floor = float(output.parameters(narrow)[1][0])
-    return OutputView(kind, output.n_targets, output.n_numbers, *model.target_scaling, floor, limits)
+    limits = None if output.limits is None else tuple(output.limits)
+    return OutputView(
+        output.kind,
+        output.n_targets,
+        output.n_numbers,
+        *model.target_scaling,
+        output.floor,
+        limits,
+        output.is_classes,
+        output.has_spread,
+    )
 
 
 def column_views(model: FittedModel) -> tuple[ColumnView, ...]:
@@ -206,7 +208,7 @@ def feature_views(model: FittedModel, x: Tensor | None, weight: FloatArray | Non
     if x is not None and len(x):
         rows = x.numpy()
         mean, spread = _mean_and_spread(rows, weight)
-        spread = np.where(spread > 0, spread, usual)  # rows that are alike do not say what a term weighs
+        spread = np.where(spread > 0, spread, usual)  # equal rows have no spread
         moments = np.stack([mean, spread, rows.min(axis=0), rows.max(axis=0)])
     views = []
     for k, feature in enumerate(encoder.features_):
@@ -224,9 +226,9 @@ def feature_views(model: FittedModel, x: Tensor | None, weight: FloatArray | Non
 
 
 def usual_spread(model: FittedModel) -> FloatArray:
-    """Standard deviation of each encoded feature in training, (features,), whatever rows are looked at.
+    """Return the standard deviation of each encoded feature in training, (features,), whatever rows are explained.
 
-    Where no rows of training were kept, 1 for standardised numbers, a quarter of the range of others, 0.5 for levels.
+    If no training rows were kept, it is 1 for standardised numbers, a quarter of the range for others, 0.5 for levels.
     """
     encoder = model.encoder
     unit = np.array([encoder.columns_[feature.column].usual_spread(feature) for feature in encoder.features_])
@@ -243,7 +245,7 @@ def _mean_and_spread(rows: FloatArray, weight: FloatArray | None) -> tuple[Float
 
 
 def node_views(structure: Structure) -> tuple[tuple[NodeView, ...], tuple[EdgeView, ...]]:
-    """Nodes and edges, numbered layer by layer."""
+    """Return nodes and edges, numbered layer by layer."""
     first = np.concatenate([[0], np.cumsum(structure.widths)])
     parents: list[list[int]] = [[] for _ in range(first[-1])]
     below: list[list[EdgeView]] = [[] for _ in range(first[-1])]
@@ -284,12 +286,12 @@ def node_views(structure: Structure) -> tuple[tuple[NodeView, ...], tuple[EdgeVi
 def node_data(
     model: FittedModel, tree: Tree, x: Tensor, truth: FloatArray | None, weight: FloatArray | None, typical: int
 ) -> list[tuple[tuple[NodeData, ...], FloatArray]]:
-    """For each member: what the rows say about every node, and the mean flow of every edge."""
+    """Return statistics of the rows at every node, and the mean flow of every edge, for each member."""
     structure, members, outputs = tree.structure, ev.n_members(tree), tree.output.n_targets
     nodes = sum(structure.widths)
     share = np.full(len(x), 1 / len(x)) if weight is None else weight / weight.sum()
     true = np.zeros((len(x), 0)) if truth is None else truth
-    # Moments of the target are taken about its mean, so that a large offset keeps its digits.
+    # Moments of the target are about its mean, so that a large offset keeps its digits.
     middle = true.mean(axis=0)
     moments = torch.from_numpy(np.concatenate([true - middle, np.square(true - middle)], axis=1) * share[:, None])
     mass = torch.zeros(members, nodes, dtype=torch.float64)
@@ -353,7 +355,7 @@ def _node_data(
 
 
 def _flows(structure: Structure, part: ev.Evaluation, share: Tensor) -> Tensor:
-    """Mean flow of every edge, (members, edges)."""
+    """Return the mean flow of every edge, (members, edges)."""
     flows = [part.arrivals[0].new_zeros(len(part.arrivals[0]), 0)]
     for d in range(structure.depth):
         parents, _, branches = (torch.from_numpy(a) for a in structure.edges(d))
@@ -363,6 +365,6 @@ def _flows(structure: Structure, part: ev.Evaluation, share: Tensor) -> Tensor:
 
 
 def _typical(arrival: FloatArray, leaf: int, most: int) -> tuple[int, ...]:
-    """Rows that belong to a leaf, those with the largest arrival first; none where no row prefers it."""
+    """Return the rows that belong to a leaf, those with the largest arrival first."""
     rows = np.flatnonzero(arrival.argmax(axis=1) == leaf)
     return tuple(rows[np.argsort(-arrival[rows, leaf], kind="stable")][:most].tolist())

@@ -16,11 +16,11 @@ from tartree.explain.text.terms import TEXT_TERMS, LinearView, constant_view, li
 from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.explain.tree_view.views import ConditionView, LeafModelView, NodeView
 from tartree.model import FittedModel
-from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, Tree, UniformDecision
 from tartree.table import Feature
 
 FloatArray = NDArray[np.float64]
-#: The logarithm that an impossible class is given, so that its log odds are a number.
+#: Logarithm of the probability of an impossible class, so that its log odds are finite.
 SMALLEST_LOG = float(np.log(1e-12))
 
 
@@ -33,10 +33,10 @@ def conditions_of(
     nodes: Sequence[NodeView],
     max_terms: int,
 ) -> tuple[ConditionView | None, ...]:
-    """The condition of each node of a member, None for leaves."""
+    """Return the condition of each node of a member, None for leaves."""
     parameters = linear_parameters(tree.decision)
     thresholds = step_parameters(tree.decision)
-    if thresholds is not None:  # at most a threshold: the sign of a linear function
+    if thresholds is not None:  # a comparison with a threshold is the sign of a linear function
         parameters = (-torch.nn.functional.one_hot(thresholds[0], len(features)).double(), thresholds[1])
     gradients: list[LinearView] | None = None
     if parameters is None and not isinstance(tree.decision, UniformDecision) and x is not None and len(x):
@@ -71,12 +71,12 @@ def conditions_of(
 
 
 def condition_texts(condition: ConditionView, max_terms: int) -> tuple[str, ...]:
-    """For each child of a node, when it is the more probable, with at most so many terms."""
+    """Return when each child of a node is the most probable, with at most so many terms."""
     return branch_texts(condition.functions, max_terms) if condition.functions else condition.texts
 
 
 def branch_texts(functions: Sequence[LinearView], max_terms: int) -> tuple[str, ...]:
-    """For each child, when it is the more probable."""
+    """Return when each child is the most probable."""
     if len(functions) == 1:
         (function,) = functions
         return function.condition_of(max_terms), negated(function, max_terms)
@@ -84,7 +84,7 @@ def branch_texts(functions: Sequence[LinearView], max_terms: int) -> tuple[str, 
 
 
 def negated(function: LinearView, max_terms: int = TEXT_TERMS) -> str:
-    """When a function is not above 0, in words."""
+    """Return when a function is not above 0, as text."""
     text = function.condition_of(max_terms)
     if function.method == "gradient":
         return f"otherwise ({text})"
@@ -107,11 +107,11 @@ def leaf_models_of(
     outputs: Sequence[str],
     max_terms: int,
 ) -> tuple[LeafModelView, ...]:
-    """The model of each leaf of a member."""
+    """Return the model of each leaf of a member."""
     features = model.encoder.features_
     center, scale = model.target_scaling
-    mix = _contrasts(tree, len(outputs))  # (functions, numbers): logits less their mean, log odds, or means
-    names = _function_names(model, outputs)
+    mix = tree.output.functions()  # (functions, numbers): logits less their mean, log odds, or means
+    names = tree.output.function_names(outputs)
     shares: FloatArray | None = None
     shape = (tree.structure.n_leaves, tree.output.n_numbers)
     parameters = linear_parameters(tree.leaf)
@@ -162,7 +162,7 @@ def leaf_models_of(
 
 
 def leaf_texts(model: LeafModelView, max_terms: int) -> tuple[str, ...]:
-    """What a leaf predicts, with at most so many terms a function."""
+    """Return the functions of a leaf as text, with at most so many terms each."""
     if model.kind == "constant":
         return model.texts
     return tuple(
@@ -176,23 +176,6 @@ def _leaf_text(name: str, function: LinearView, max_terms: int) -> str:
     if function.method == "constant":
         return f"{name} = {format_number(function.bias or 0.0)}"
     return f"{name} = {function.text_of(max_terms)}"
-
-
-def _contrasts(tree: Tree, n_outputs: int) -> FloatArray:
-    if not isinstance(tree.output, Classes):
-        return np.eye(n_outputs, tree.output.n_numbers)
-    if n_outputs == 2:
-        return np.array([[-1.0, 1.0]])
-    contrasts: FloatArray = np.eye(n_outputs) - 1 / n_outputs
-    return contrasts
-
-
-def _function_names(model: FittedModel, outputs: Sequence[str]) -> tuple[str, ...]:
-    if not model.is_classifier:
-        return tuple(outputs)
-    if len(outputs) == 2:
-        return (f"log odds of {outputs[1]}",)
-    return tuple(f"logit of {name}" for name in outputs)
 
 
 def _gradient_view(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.nn.splits import ZERO
+from tartree.nn.split_decision import ZERO
 from tartree.zoo.interop.plain_encoder import PlainEncoder
 from tartree.zoo.interop.sklearn_import import Imported, column_names, imported, refuse
 from tartree.zoo.interop.split_tree import Floats, SplitTree
@@ -48,10 +48,10 @@ LIGHTGBM = {
 }
 
 
-def read_xgboost(fitted: Any) -> Imported:
+def read_xgboost(source: Any) -> Imported:
     """Import a model of XGBoost's scikit-learn interface, or a booster."""
-    is_booster = type(fitted).__name__ == "Booster"
-    booster = fitted if is_booster else fitted.get_booster()
+    is_booster = type(source).__name__ == "Booster"
+    booster = source if is_booster else source.get_booster()
     learner = json.loads(bytes(booster.save_raw(raw_format="json")))["learner"]
     gradient_booster, objective = learner["gradient_booster"], learner["objective"]["name"]
     what = f"a model of XGBoost with objective {objective!r}"
@@ -62,7 +62,7 @@ def read_xgboost(fitted: Any) -> Imported:
     dart = gradient_booster["name"] == "dart"
     model = (gradient_booster["gbtree"] if dart else gradient_booster)["model"]
     trees, columns = model["trees"], np.asarray(model["tree_info"], dtype=np.int64)
-    stop = _iterations(fitted, booster)
+    stop = _iterations(source, booster)
     if stop is not None:  # as predict does after early stopping
         trees = trees[: model["iteration_indptr"][stop]]
     weights = np.asarray(gradient_booster["weight_drop"] if dart else np.ones(len(trees)), dtype=np.float64)
@@ -70,7 +70,7 @@ def read_xgboost(fitted: Any) -> Imported:
     link, start = XGBOOST[objective]
     n_targets = int(learner["learner_model_param"].get("num_target", 1))
     n_outputs = max(1, int(learner["learner_model_param"]["num_class"]), n_targets)
-    classes = _classes(fitted, link, n_outputs, what)
+    classes = _classes(source, link, n_outputs, what)
     if classes is not None and n_targets > 1:
         refuse(what, f"it predicts {n_targets} labels of each row; fit one model a label")
     if classes is not None and link == "expit":
@@ -84,10 +84,10 @@ def read_xgboost(fitted: Any) -> Imported:
         single=True,
         decides="probabilities",
     )
-    missing = getattr(fitted, "missing", None)
+    missing = getattr(source, "missing", None)
     if missing is not None and np.isnan(missing):
         missing = None
-    names = column_names(fitted) if not is_booster else _as_array(booster.feature_names)
+    names = column_names(source) if not is_booster else _as_array(booster.feature_names)
     encoder = PlainEncoder(
         int(learner["learner_model_param"]["num_feature"]),
         names,
@@ -99,12 +99,12 @@ def read_xgboost(fitted: Any) -> Imported:
     return imported(splits, encoder, total, classes)
 
 
-def _classes(fitted: Any, link: str, n_outputs: int, what: str) -> NDArray[Any] | None:
+def _classes(source: Any, link: str, n_outputs: int, what: str) -> NDArray[Any] | None:
     """Return the classes if the source has some or its objective is for classes."""
     for_classes = link in ("two classes", "softmax", "one against all")
-    if not hasattr(fitted, "classes_"):
+    if not hasattr(source, "classes_"):
         return np.arange(max(2, n_outputs)) if for_classes else None
-    classes = np.asarray(fitted.classes_)
+    classes = np.asarray(source.classes_)
     if not for_classes and link not in ("expit", "log1p exp"):
         refuse(what, "it is a classifier with an objective for values")
     if len(classes) != max(2, n_outputs):
@@ -112,10 +112,10 @@ def _classes(fitted: Any, link: str, n_outputs: int, what: str) -> NDArray[Any] 
     return classes
 
 
-def _iterations(fitted: Any, booster: Any) -> int | None:
+def _iterations(source: Any, booster: Any) -> int | None:
     """Return the number of rounds up to the best one, if early stopping was used."""
     best = booster.attr("best_iteration")
-    return None if fitted is booster or best is None else int(best) + 1  # a booster itself predicts with all of them
+    return None if source is booster or best is None else int(best) + 1  # a booster itself predicts with all of them
 
 
 def _base_score(text: str, start: str, n_outputs: int) -> Floats:
@@ -148,9 +148,9 @@ def _xgboost_tree(tree: dict[str, Any], what: str) -> SplitTree:
     )
 
 
-def read_lightgbm(fitted: Any) -> Imported:
+def read_lightgbm(source: Any) -> Imported:
     """Import a model of LightGBM's scikit-learn interface, or a booster."""
-    booster = fitted if type(fitted).__name__ == "Booster" else fitted.booster_
+    booster = source if type(source).__name__ == "Booster" else source.booster_
     model = booster.dump_model()  # up to the best round, if early stopping was used
     objective, *settings = (model.get("objective") or "none").split()
     what = f"a model of LightGBM with objective {objective!r}"
@@ -162,7 +162,7 @@ def read_lightgbm(fitted: Any) -> Imported:
     link = LIGHTGBM[objective]
     if objective.startswith("regression") and "sqrt" in settings:
         link = "signed square"
-    classes = _classes(fitted, link, n_outputs, what)
+    classes = _classes(source, link, n_outputs, what)
     if classes is not None and link in ("expit", "log1p exp"):
         link = {"expit": "two classes", "log1p exp": "two classes by rate"}[link]
     total = TreeSum(

@@ -20,7 +20,7 @@ Imported = ImportedClassifier | ImportedRegressor
 STATISTICS = ("impurity", "n_node_samples", "weighted_n_node_samples")
 
 
-def from_sklearn(fitted: Any) -> Imported:
+def from_sklearn(fitted: object) -> Imported:
     """Import a fitted tree or ensemble of another library; the model predicts the same for every row.
 
     Parameters
@@ -90,14 +90,14 @@ def imported(splits: list[SplitTree], encoder: PlainEncoder, total: TreeSum, cla
     return model
 
 
-def column_names(fitted: Any) -> NDArray[np.object_] | None:
+def column_names(source: Any) -> NDArray[np.object_] | None:
     """Return the names of the columns that a source was fitted to, if it has them."""
-    names = getattr(fitted, "feature_names_in_", None)
+    names = getattr(source, "feature_names_in_", None)
     return None if names is None else np.asarray(names, dtype=object)
 
 
-def _encoder(fitted: Any, **settings: Any) -> PlainEncoder:
-    return PlainEncoder(fitted.n_features_in_, column_names(fitted), **settings)
+def _encoder(source: Any, **settings: Any) -> PlainEncoder:
+    return PlainEncoder(source.n_features_in_, column_names(source), **settings)
 
 
 def read_tree(tree: Any, *, has_classes: bool) -> SplitTree:
@@ -117,40 +117,40 @@ def read_tree(tree: Any, *, has_classes: bool) -> SplitTree:
     )
 
 
-def _read_tree(fitted: Any) -> Imported:
-    return _read_average(fitted, [fitted])
+def _read_tree(source: Any) -> Imported:
+    return _read_average(source, [source])
 
 
-def _read_forest(fitted: Any) -> Imported:
-    return _read_average(fitted, fitted.estimators_)
+def _read_forest(source: Any) -> Imported:
+    return _read_average(source, source.estimators_)
 
 
-def _read_average(fitted: Any, estimators: list[Any]) -> Imported:
+def _read_average(source: Any, estimators: list[Any]) -> Imported:
     """Import the mean of some trees."""
-    classes = getattr(fitted, "classes_", None)
-    if classes is not None and fitted.n_outputs_ > 1:
-        refuse(type(fitted).__name__, f"it predicts {fitted.n_outputs_} targets of classes; fit one model a target")
+    classes = getattr(source, "classes_", None)
+    if classes is not None and source.n_outputs_ > 1:
+        refuse(type(source).__name__, f"it predicts {source.n_outputs_} targets of classes; fit one model a target")
     splits = [read_tree(estimator.tree_, has_classes=classes is not None) for estimator in estimators]
     total = TreeSum(np.zeros(splits[0].value.shape[1]), np.ones(len(splits)), average=len(splits))
-    return imported(splits, _encoder(fitted, single=True, takes_infinity=False), total, classes)
+    return imported(splits, _encoder(source, single=True, takes_infinity=False), total, classes)
 
 
-def _read_gradient_boosting(fitted: Any) -> Imported:
-    if fitted.init_ != "zero" and not type(fitted.init_).__name__.startswith("Dummy"):
-        refuse(type(fitted).__name__, f"it starts from another model, init={fitted.init_!r}; use init=None")
-    classes = getattr(fitted, "classes_", None)
-    base: Floats = np.asarray(fitted._raw_predict_init(np.zeros((1, fitted.n_features_in_), dtype=np.float32)))[0]
-    stages, outputs = fitted.estimators_.shape
-    splits = [read_tree(tree.tree_, has_classes=False) for tree in fitted.estimators_.ravel()]
+def _read_gradient_boosting(source: Any) -> Imported:
+    if source.init_ != "zero" and not type(source.init_).__name__.startswith("Dummy"):
+        refuse(type(source).__name__, f"it starts from another model, init={source.init_!r}; use init=None")
+    classes = getattr(source, "classes_", None)
+    base: Floats = np.asarray(source._raw_predict_init(np.zeros((1, source.n_features_in_), dtype=np.float32)))[0]
+    stages, outputs = source.estimators_.shape
+    splits = [read_tree(tree.tree_, has_classes=False) for tree in source.estimators_.ravel()]
     total = TreeSum(
         base,
-        np.full(len(splits), fitted.learning_rate),
+        np.full(len(splits), source.learning_rate),
         columns=np.tile(np.arange(outputs), stages),
         link="identity" if classes is None else _class_link(outputs),
-        scale=2.0 if classes is not None and fitted.loss == "exponential" else 1.0,
+        scale=2.0 if classes is not None and source.loss == "exponential" else 1.0,
         tie_first=False,
     )
-    encoder = _encoder(fitted, single=True, takes_missing=False, takes_infinity=False)
+    encoder = _encoder(source, single=True, takes_missing=False, takes_infinity=False)
     return imported(splits, encoder, total, classes)
 
 
@@ -158,12 +158,12 @@ def _class_link(n_outputs: int) -> str:
     return "two classes" if n_outputs == 1 else "softmax"
 
 
-def _read_ada_boost(fitted: Any) -> Imported:
-    name, classes = type(fitted).__name__, fitted.classes_
+def _read_ada_boost(source: Any) -> Imported:
+    name, classes = type(source).__name__, source.classes_
     if len(classes) < 2:
         refuse(name, "it was fitted to a single class")
     splits = []
-    for estimator in fitted.estimators_:
+    for estimator in source.estimators_:
         if not any(base.__name__ == "BaseDecisionTree" for base in type(estimator).__mro__):
             refuse(name, f"it boosts {type(estimator).__name__}; decision trees can be imported")
         tree = read_tree(estimator.tree_, has_classes=True)
@@ -172,35 +172,35 @@ def _read_ada_boost(fitted: Any) -> Imported:
         splits.append(replace(tree, value=votes))
     total = TreeSum(
         np.zeros(len(classes)),
-        np.asarray(fitted.estimator_weights_[: len(splits)], dtype=np.float64),
-        average=float(fitted.estimator_weights_.sum()),
+        np.asarray(source.estimator_weights_[: len(splits)], dtype=np.float64),
+        average=float(source.estimator_weights_.sum()),
         link="softmax",
         scale=1 / (len(classes) - 1),
     )
-    encoder = _encoder(fitted, single=True, takes_missing=False, takes_infinity=False)
+    encoder = _encoder(source, single=True, takes_missing=False, takes_infinity=False)
     return imported(splits, encoder, total, classes)
 
 
-def _refuse_ada_boost(fitted: Any) -> Imported:
-    refuse(type(fitted).__name__, "it predicts the weighted median of its trees, which is no sum of them")
+def _refuse_ada_boost(source: Any) -> Imported:
+    refuse(type(source).__name__, "it predicts the weighted median of its trees, which is no sum of them")
 
 
-def _read_histogram(fitted: Any) -> Imported:
-    classes = getattr(fitted, "classes_", None)
+def _read_histogram(source: Any) -> Imported:
+    classes = getattr(source, "classes_", None)
     losses = {"squared_error": "identity", "absolute_error": "identity", "quantile": "identity"}
     losses |= {"poisson": "exp", "gamma": "exp"}
-    if classes is None and fitted.loss not in losses:
-        refuse(type(fitted).__name__, f"its loss is {fitted.loss!r}")
-    order, levels = _histogram_columns(fitted)
-    splits = [_histogram_tree(predictor, order) for stage in fitted._predictors for predictor in stage]
-    outputs = fitted.n_trees_per_iteration_
+    if classes is None and source.loss not in losses:
+        refuse(type(source).__name__, f"its loss is {source.loss!r}")
+    order, levels = _histogram_columns(source)
+    splits = [_histogram_tree(predictor, order) for stage in source._predictors for predictor in stage]
+    outputs = source.n_trees_per_iteration_
     total = TreeSum(
-        np.asarray(fitted._baseline_prediction, dtype=np.float64).reshape(-1),
+        np.asarray(source._baseline_prediction, dtype=np.float64).reshape(-1),
         np.ones(len(splits)),
-        columns=np.tile(np.arange(outputs), len(fitted._predictors)),
-        link=losses[fitted.loss] if classes is None else _class_link(outputs),
+        columns=np.tile(np.arange(outputs), len(source._predictors)),
+        link=losses[source.loss] if classes is None else _class_link(outputs),
     )
-    return imported(splits, _encoder(fitted, levels=levels), total, classes)
+    return imported(splits, _encoder(source, levels=levels), total, classes)
 
 
 def _histogram_tree(predictor: Any, order: NDArray[np.int64]) -> SplitTree:
@@ -221,13 +221,13 @@ def _histogram_tree(predictor: Any, order: NDArray[np.int64]) -> SplitTree:
     )
 
 
-def _histogram_columns(fitted: Any) -> tuple[NDArray[np.int64], dict[int, list[Any]]]:
+def _histogram_columns(source: Any) -> tuple[NDArray[np.int64], dict[int, list[Any]]]:
     """Return the column of each feature of the trees, where categories come first, and the levels of categories."""
-    if fitted.is_categorical_ is None:
-        return np.arange(fitted.n_features_in_), {}
-    is_category = np.asarray(fitted.is_categorical_, dtype=bool)
+    if source.is_categorical_ is None:
+        return np.arange(source.n_features_in_), {}
+    is_category = np.asarray(source.is_categorical_, dtype=bool)
     order = np.concatenate([np.flatnonzero(is_category), np.flatnonzero(~is_category)])
-    levels = fitted._preprocessor.named_transformers_["encoder"].categories_
+    levels = source._preprocessor.named_transformers_["encoder"].categories_
     return order, {int(column): _present(values) for column, values in zip(order, levels, strict=False)}
 
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from tartree.nn import Classes, ConstantLeaf, SplitDecision, Tree, Values
-from tartree.nn.splits import ZERO, level_table
+from tartree.nn.split_decision import ZERO, level_table
 from tartree.structure import Structure
 
 Floats = NDArray[np.float64]
