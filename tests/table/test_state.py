@@ -119,7 +119,7 @@ def test_wrong_states_are_refused(path, value):
     for key in path[:-1]:
         place = place[key]
     place[path[-1]] = value
-    with pytest.raises(ValueError, match=r"however: |, got "):
+    with pytest.raises(ValueError, match=", got "):
         TableEncoder.from_state(state, arrays)
 
 
@@ -151,7 +151,7 @@ def test_wrong_arrays_are_refused():
         with pytest.raises(ValueError, match="knots"):
             TableEncoder.from_state(state, arrays | {key: array})
     for bad in ({}, arrays | {"more": good}, None, [good]):
-        with pytest.raises(ValueError, match=r"however: |, got "):
+        with pytest.raises(ValueError, match=", got "):
             TableEncoder.from_state(copy.deepcopy(state), bad)
 
 

@@ -48,7 +48,7 @@ def located_errors(path: str | None, n_before: int = 0) -> Iterator[None]:
     try:
         yield
     except (Problem, ValueError, TypeError) as error:
-        from tartree.table.places import RowError
+        from tartree.table.row_error import RowError
 
         located = error.at(n_before + error.row + FIRST_ROW) if isinstance(error, RowError) else error
         if path is None and located is error:

@@ -17,17 +17,16 @@ from torch import Tensor
 
 from tartree.model.memory_source import is_large_map
 from tartree.model.precision import in_double
-from tartree.model.quantiles import mixture_quantiles
 from tartree.model.records import Record
 from tartree.model.sample import Sample
 from tartree.model.target import ClassCodec, TargetCodec, Task, ValueCodec
-from tartree.nn import Gaussian, Selection, Tree
+from tartree.nn import Selection, Tree
 from tartree.nn.best_leaf import best_leaf
 from tartree.nn.paths import hard_paths
 from tartree.structure import Structure
-from tartree.table.columns import Column, Feature
+from tartree.table import Column, Feature
 from tartree.table.parquet import as_parquet, is_parquet
-from tartree.table.places import naming
+from tartree.table.row_error import naming
 from tartree.training import History
 from tartree.training.stream import prefetch
 
@@ -330,13 +329,13 @@ class FittedModel:
             arrival, leaf_outputs = tree(x)
             if self.selection == "single":
                 arrival = torch.nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(arrival)
-            mean, spread = codec.gaussian.parameters(leaf_outputs)
-            parts.append(mixture_quantiles(arrival, mean, spread, torch.from_numpy(levels).to(arrival)).cpu())
+            quantiles = codec.output.quantiles(arrival, leaf_outputs, torch.from_numpy(levels).to(arrival))
+            parts.append(quantiles.cpu())
         values: NDArray[np.float64] = codec.center + codec.scale * torch.cat(parts).double().numpy()
         return values[..., 0] if codec.one_target else values
 
     def _check_spread(self) -> None:
-        if not isinstance(self.codec.output, Gaussian):
+        if not self.codec.output.has_spread:
             raise TypeError(f"the leaves must hold a spread, got {self.codec.output}")
 
     @property

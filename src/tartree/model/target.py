@@ -23,8 +23,8 @@ from torch import Tensor
 
 from tartree.nn import Classes, Gaussian, Output, Values
 from tartree.table.moments import Moments
-from tartree.table.scaling import LARGEST
-from tartree.table.schemas import family
+from tartree.table.parquet.arrow_families import family
+from tartree.table.scales import LARGEST
 
 #: A target with more different labels than this is not one of classes.
 MAX_CLASSES = 10_000
@@ -66,11 +66,14 @@ class TargetCodec(ABC):
     Attributes
     ----------
     task : {"classification", "regression"}
+    is_classes : bool
+        Whether the target is one of classes.
     estimator : str
         Name of the estimator for such targets, for messages.
     """
 
     task: ClassVar[Task]
+    is_classes: ClassVar[bool] = False
     estimator: ClassVar[str]
 
     @property
@@ -140,11 +143,6 @@ class TargetCodec(ABC):
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Read what `to_state` returned, and check it."""
 
-    @property
-    def is_classes(self) -> bool:
-        """Whether the target is one of classes."""
-        return self.task == "classification"
-
     def strata(self, target: Tensor) -> NDArray[Any] | None:
         """Return the groups of rows whose shares a split keeps, or None."""
         return target.numpy() if self.is_classes else None
@@ -161,6 +159,7 @@ class ClassCodec(TargetCodec):
     """
 
     task: ClassVar[Task] = "classification"
+    is_classes: ClassVar[bool] = True
     estimator: ClassVar[str] = "TartClassifier"
 
     classes: NDArray[Any]
@@ -308,16 +307,15 @@ class ValueCodec(TargetCodec):
 
     @property
     def output(self) -> Output:
-        return self.gaussian
+        return Gaussian(len(self.center), self.scaled_limits)
 
     @property
-    def gaussian(self) -> Gaussian:
-        """The output, with limits in training units."""
-        limits = None
-        if self.limits is not None:
-            scaled = (self.limits - self.center[:, None]) / self.scale[:, None]
-            limits = [(float(low), float(high)) for low, high in scaled]
-        return Gaussian(len(self.center), limits)
+    def scaled_limits(self) -> list[tuple[float, float]] | None:
+        """The limits in training units."""
+        if self.limits is None:
+            return None
+        scaled = (self.limits - self.center[:, None]) / self.scale[:, None]
+        return [(float(low), float(high)) for low, high in scaled]
 
     @property
     def scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -442,8 +440,15 @@ class PlainValueCodec(ValueCodec):
         return Values(len(self.center))
 
 
-#: The codec of each task.
-CODECS: dict[Task, type[TargetCodec]] = {codec.task: codec for codec in (ClassCodec, ValueCodec)}
+#: The codec of each `task` of a spec.
+CODECS: dict[Task, type[TargetCodec]] = {"classification": ClassCodec, "regression": ValueCodec}
+
+
+def saved_codec(estimator: str, state: dict[str, Any]) -> type[TargetCodec]:
+    """Return the codec of a saved model: the one that its state names, else the first of its estimator."""
+    if "codec" in state:
+        return CODECS[state["codec"]]
+    return next(codec for codec in CODECS.values() if codec.estimator == estimator)
 
 
 @dataclass
@@ -546,6 +551,7 @@ def as_array(column: Any) -> NDArray[Any]:
 
 def check_target_type(arrow_type: Any, name: str, where: str, *, labels: bool) -> None:
     """Raise unless a column of this Arrow type can be a target."""
-    if family(arrow_type) not in (("text", "number", "boolean") if labels else ("number", "boolean")):
+    arrow_family = family(arrow_type)
+    if arrow_family is None or not (arrow_family.is_label if labels else arrow_family.is_number):
         expected = "text, numbers or booleans" if labels else "numbers"
         raise ValueError(f"{where}: target {name!r} must hold {expected}, got type {arrow_type}; convert it before")

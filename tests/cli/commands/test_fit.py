@@ -315,7 +315,7 @@ def test_files_that_are_in_the_way(patients_csv, tmp_path):
     fails(message, *start, "--out", away)
     none = tmp_path / "none.csv"
     fails(f"{none}: No such file or directory", "fit", none, "--target", "y", "--out", tmp_path / "m.tart")
-    nothing = f"{tmp_path} must be or hold Parquet files, .parquet or .pq, however: there are none"
+    nothing = f"{tmp_path} must be or hold Parquet files, .parquet or .pq, got none"
     fails(nothing, "fit", tmp_path, "--target", "y", "--out", tmp_path / "m.tart")
 
 

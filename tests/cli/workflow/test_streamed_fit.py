@@ -85,7 +85,7 @@ def test_what_can_be_wrong(folder, model, tmp_path):
     assert result.exit_code == 1
     assert f"{table} cannot be streamed: it is not Parquet" in result.stderr
     nowhere = tmp_path / "nowhere-*.parquet"
-    none = f"{nowhere} must be or hold Parquet files, .parquet or .pq, however: there are none"
+    none = f"{nowhere} must be or hold Parquet files, .parquet or .pq, got none"
     fails(none, "fit", nowhere, "--target", "y", *out)
     fails(none, "predict", model, nowhere)
     source = folder / "rows-0.parquet"

@@ -71,21 +71,19 @@ def _describe_model(path: str) -> dict[str, Any]:
 def _describe_columns(model: FittedModel) -> list[dict[str, Any]]:
     import numpy as np
 
-    from tartree.table.columns import Category, Constant, Numeric, written
-
     described = []
     for index, (name, column) in enumerate(zip(model.column_names, model.encoder.columns_, strict=True)):
         features = [feature.label for feature in model.encoder.features_ if feature.column == index]
+        summary = column.summary
         fields: dict[str, Any] = {"name": name, "kind": column.kind if features else "left out"}
-        if features and isinstance(column, Numeric):
-            low, high, middle = written(
-                np.array([column.low, column.high, column.fill]), column.unit, fine=True
-            ).tolist()
-            fields |= {"unit": column.unit, "low": low, "median": middle, "high": high, "whole": column.whole}
-        if features and isinstance(column, Category):
-            fields |= {"levels": list(column.levels), "other": column.other}
-        if features and not isinstance(column, Constant):
-            fields |= {"gaps": column.gaps, "features": features}
+        if features and column.is_measured:
+            values = np.array([summary.low, summary.typical, summary.high], dtype=np.float64)
+            low, median, high = column.quantity.originals(values, fine=True).tolist()
+            fields |= {"unit": summary.unit, "low": low, "median": median, "high": high, "whole": summary.whole}
+        elif features:
+            fields |= {"levels": list(summary.levels), "other": summary.other}
+        if features:
+            fields |= {"gaps": summary.gaps, "features": features}
         described.append(fields)
     return described
 

@@ -5,17 +5,17 @@ import pickle
 import numpy as np
 import pytest
 
-from tartree.table.places import RowError, among, naming
+from tartree.table.row_error import RowError, among, naming
 
 
 def wrong(row):
-    raise RowError("x must be a number, however: ", row, " holds {}")
+    raise RowError("x must be a number, but ", row, " holds {}")
 
 
 def test_a_row_is_counted_where_it_comes_from():
-    said = r"^f: x must be a number, however: row 17 holds \{\}$"
+    message = r"^f: x must be a number, but row 17 holds \{\}$"
     places = naming("f", range(10, 20)), among(None), among(np.array([1, 7]))
-    with pytest.raises(RowError, match=said) as caught, places[0], places[1], places[2]:
+    with pytest.raises(RowError, match=message) as caught, places[0], places[1], places[2]:
         wrong(1)
     again = pickle.loads(pickle.dumps(caught.value))  # as errors of workers are
     assert (str(again), again.row, type(again.row)) == (str(caught.value), 17, int)

@@ -1,4 +1,4 @@
-"""Where a wrong value is: the row of a piece, counted in the whole file and said with the file's name."""
+"""RowError: a wrong value with its row, counted in the chunk, in the whole file, and with the file's name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 
 class RowError(ValueError):
-    """A wrong value in a row, which is counted from 0 among the rows that were looked at.
+    """A wrong value in a row, which is counted from 0 among the rows that were read.
 
     Examples
     --------
-    >>> error = RowError("age must be a number, however: ", 3, " holds 'old'")
+    >>> error = RowError("age must be a number, but ", 3, " holds 'old'")
     >>> str(error), str(error.at(1003, "rows.parquet"))[:31]
-    ("age must be a number, however: row 3 holds 'old'", 'rows.parquet: age must be a num')
+    ("age must be a number, but row 3 holds 'old'", 'rows.parquet: age must be a num')
     """
 
     def __init__(self, before: str, row: int, after: str) -> None:
@@ -26,17 +26,18 @@ class RowError(ValueError):
 
     @property
     def row(self) -> int:
+        """The row."""
         return int(self.args[1])
 
     def at(self, row: int, path: str | None = None) -> RowError:
-        """The same error, of a row counted elsewhere, and with the name of its file."""
+        """Return the same error for a row counted elsewhere, with the name of its file."""
         before, _, after = self.args
         return RowError(before if path is None else f"{path}: {before}", int(row), after)
 
 
 @contextmanager
 def among(rows: Sequence[int] | Any | None) -> Iterator[None]:
-    """Say what is wrong with a row by its number in the table that these rows were taken from; None: all of them."""
+    """Number rows in errors as in the table that these rows were taken from; None: all of them."""
     try:
         yield
     except RowError as error:
@@ -47,9 +48,9 @@ def among(rows: Sequence[int] | Any | None) -> Iterator[None]:
 
 @contextmanager
 def naming(path: str, rows: Sequence[int] | Any) -> Iterator[None]:
-    """Say what is wrong with the name of the file, and where it is a row, by the row's number there.
+    """Prefix errors with file name and row number.
 
-    `rows` are the numbers of the rows that are looked at: a range, or an array.
+    `rows` are the numbers, in the file, of the rows that are read: a range, or an array.
     """
     try:
         yield

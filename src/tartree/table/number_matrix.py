@@ -1,4 +1,4 @@
-"""A matrix of plain numbers encoded as a whole; column by column, one row of a wide table would take milliseconds."""
+"""Encoding of a matrix of plain numbers as a whole; column by column, one row of a wide table takes milliseconds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.table.columns import Column, Constant, Numeric
-from tartree.table.scaling import CLIP, SMALLEST, limit
+from tartree.table.columns.column import Column
+from tartree.table.columns.constant import Constant
+from tartree.table.columns.numeric import Numeric
+from tartree.table.scales import CLIP, SMALLEST, limit
 
 #: Numbers that are encoded at once: few enough for a processor's cache.
-PIECE = 2**17
+CHUNK = 2**17
 
 
 class MatrixEncoding:
@@ -22,14 +24,14 @@ class MatrixEncoding:
     """
 
     def __init__(self, columns: Sequence[Column]) -> None:
-        self.usable = all(isinstance(c, Constant) or _is_simple(c) for c in columns)
+        self.usable = all(isinstance(c, Constant) or (isinstance(c, Numeric) and c.is_linear) for c in columns)
         if not self.usable:
             return
-        numeric = [(place, c) for place, c in enumerate(columns) if isinstance(c, Numeric)]
-        self.sources = np.array([place for place, _ in numeric], dtype=np.intp)
+        numeric = [(index, c) for index, c in enumerate(columns) if isinstance(c, Numeric)]
+        self.sources = np.array([index for index, _ in numeric], dtype=np.intp)
         self.center = np.array([c.scaling.center for _, c in numeric])
         self.scale = np.array([c.scaling.scale for _, c in numeric])
-        self.fill = np.array([c.scaling.encode(np.asarray([c.fill]))[0] for _, c in numeric])
+        self.fill = np.array([c.encoded_fill for _, c in numeric])
         # Without ends there is no value beyond them.
         ends_of = [c.scaling.ends or (-np.inf, np.inf) for _, c in numeric]
         self.bottom, self.top = np.array(ends_of).reshape(-1, 2).T  # (columns of numbers,) each
@@ -45,7 +47,7 @@ class MatrixEncoding:
         """Fill the features, (rows, features), of a matrix, (rows, columns); False if it must go by columns."""
         if not self.usable or matrix.dtype.kind not in "iuf":
             return False
-        step = max(1, PIECE // max(1, matrix.shape[1]))
+        step = max(1, CHUNK // max(1, matrix.shape[1]))
         return all(
             self._encode(matrix[start : start + step], out[start : start + step])
             for start in range(0, len(matrix), step)
@@ -64,12 +66,3 @@ class MatrixEncoding:
             out[:, self.gap_features] = missing[:, self.gaps]
         out[:, self.value_features] = encoded[:, self.varies]
         return True
-
-
-def _is_simple(column: Column) -> bool:
-    return (
-        isinstance(column, Numeric)
-        and column.unit == "number"
-        and not column.scaling.knots
-        and column.scaling._shrink == 1.0
-    )

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tartree.table import TableEncoder
-from tartree.table.matrix import PIECE
+from tartree.table.number_matrix import CHUNK
 
 
 def by_columns(encoder, X):
@@ -43,7 +43,7 @@ def test_other_numbers(dtype):
 
 
 def test_more_rows_than_a_piece_holds():
-    X = np.random.default_rng(0).normal(size=(PIECE // 3 + 7, 8))
+    X = np.random.default_rng(0).normal(size=(CHUNK // 3 + 7, 8))
     X[-1, 3] = np.nan
     encoder = TableEncoder().fit(X[:100])
     np.testing.assert_array_equal(encoder.transform(X)[-20:], encoder.transform(X[-20:]))
@@ -54,7 +54,7 @@ def test_infinities_are_named_by_their_column():
     encoder = TableEncoder().fit(matrix())
     X = matrix()
     X[3, 4] = np.inf
-    with pytest.raises(ValueError, match="column 4 must hold finite numbers or gaps, however: row 3"):
+    with pytest.raises(ValueError, match="column 4 must hold finite numbers or missing values, but row 3"):
         encoder.transform(X)
 
 

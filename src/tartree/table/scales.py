@@ -56,13 +56,19 @@ class Scaling:
         return replace(self, ends=(bottom, top), reach=max(extrapolation * (top - bottom), SMALLEST))
 
     @property
-    def _shrink(self) -> float:
+    def is_fine(self) -> bool:
+        """Whether fractions of a second matter, where values are seconds."""
+        return self.scale < 1000.0
+
+    @property
+    def shrink(self) -> float:
+        """What values are multiplied with, so that their differences do not overflow."""
         ends = (self.knots[0], self.knots[-1]) if self.knots else (self.center, self.scale)
         return SHRINK if max(map(abs, ends)) > HUGE else 1.0
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Encoded values of finite numbers; a NaN stays NaN.  # (rows,)"""
-        shrink = self._shrink
+        shrink = self.shrink
         if shrink != 1.0:
             values = values * shrink
         if self.knots:
@@ -75,7 +81,7 @@ class Scaling:
 
     def decode(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Original numbers of encoded values.  # (rows,)"""
-        shrink = self._shrink
+        shrink = self.shrink
         if self.knots:
             return _interpolate(encoded, np.asarray(self.heights), np.asarray(self.knots) * shrink) / shrink
         if self.ends is not None:
@@ -83,6 +89,9 @@ class Scaling:
         with np.errstate(over="ignore"):
             values = (self.center * shrink + encoded * (self.scale * shrink)) / shrink
         return np.clip(values, -LARGEST, LARGEST)
+
+
+IDENTITY = Scaling()
 
 
 def limit(encoded: NDArray[np.float64], bottom: Any, top: Any, reach: Any) -> NDArray[np.float64]:
