@@ -26,7 +26,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -74,7 +74,12 @@ def write(path: str | bytes | os.PathLike[Any], document: dict[str, Any], arrays
     >>> write("model.tart", {"classes": ["no", "yes"]}, {"weight": np.ones((2, 3))})  # doctest: +SKIP
     >>> document, arrays = read("model.tart")  # doctest: +SKIP
     """
-    _replace(os.fsdecode(path), _encode(document, arrays))
+    path, content = os.fsdecode(path), _encode(document, arrays)
+    try:
+        with replaced_file(path) as file:
+            file.writelines(content)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def read(path: str | bytes | os.PathLike[Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -144,9 +149,30 @@ def _checksum(version: str, document: str, arrays: Mapping[str, NDArray[Any]]) -
     return digest.hexdigest()
 
 
-def _replace(path: str, content: Iterable[bytes | memoryview]) -> None:
-    """Replace a file in a single step, or leave everything as it was."""
-    target = os.path.realpath(path)  # of a link, the file it points to is replaced
+@contextlib.contextmanager
+def replaced_file(path: str) -> Iterator[BinaryIO]:
+    """Open a new file that replaces an old one in a single step at the end, or leaves everything as it was.
+
+    Parameters
+    ----------
+    path : str
+        Path of the file. If it is a link, the file behind it is replaced.
+
+    Returns
+    -------
+    context manager of a binary file
+
+    Raises
+    ------
+    OSError
+        With `path` as its file name, if the file cannot be created or replaced.
+
+    Examples
+    --------
+    >>> with replaced_file("table.csv") as file:  # doctest: +SKIP
+    ...     file.write(b"age,outcome")
+    """
+    target = os.path.realpath(path)  # a link stays, and the file it points to is replaced
     temporary = os.path.join(os.path.dirname(target), f".tartree-{secrets.token_hex(8)}.tmp")
     try:
         mode = _mode_of(target)
@@ -154,14 +180,14 @@ def _replace(path: str, content: Iterable[bytes | memoryview]) -> None:
         with open(temporary, "xb", opener=create) as file:
             if mode is not None:
                 os.chmod(temporary, mode)
-            file.writelines(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())  # else a crash may keep the new name and lose the new content
         os.replace(temporary, target)
     except BaseException as error:  # after an interrupt too, nothing is left behind
         with contextlib.suppress(OSError):
             os.unlink(temporary)
-        if isinstance(error, OSError):  # about the requested file, not the temporary one
+        if isinstance(error, OSError) and error.filename in (temporary, target):  # name the file as asked for
             raise OSError(error.errno, error.strerror, path) from error
         raise
 
@@ -173,11 +199,11 @@ def _mode_of(target: str) -> int | None:
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
     if not stat.S_ISREG(mode):  # renaming onto a device or a pipe would remove it
-        raise OSError(errno.EINVAL, "Not a regular file")
+        raise OSError(errno.EINVAL, "Not a regular file", target)
     if not os.access(target, os.W_OK):  # renaming checks the folder only, but a read-only file must stay
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target)
     return stat.S_IMODE(mode)
 
 

@@ -159,7 +159,7 @@ class Predictor:
 
     def _predict(self, block: Block) -> Iterator[Any]:
         """Yield the results of a block in chunks."""
-        from tartree.table.places import naming
+        from tartree.table.row_error import naming
 
         path, n_before = self.table.files[block.file], self.table.rows_of(block).start
         for batch in self.table.read(block, piece_rows=CHUNK_ROWS):

@@ -20,7 +20,7 @@ from tartree.explain.attribution.gradients import mean_gradients
 from tartree.explain.simplification.subtree import logits_by_node
 from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.model import FittedModel, HasModel, fitted_model
-from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, Tree, UniformDecision
 from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 
@@ -28,23 +28,31 @@ FloatArray = NDArray[np.float64]
 
 
 def importances(estimator: FittedModel | HasModel, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
-    """Importance of each column, (columns,), that sum to 1; all 0 where the model does no better than a constant.
+    """Compute the importance of each column on some rows.
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
+    estimator : fitted estimator or FittedModel
+        Model whose columns are rated.
     X : table of shape (rows, columns)
+        Rows to compute the importances on.
     y : array of shape (rows,) or (rows, targets), optional
-        By default what the model predicts stands for the truth.
+        True labels or values; the predictions by default.
     sample_weight : array of shape (rows,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    ndarray of shape (columns,)
+        Importances, which sum to 1, or are all 0 if the model is no better than a constant.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from tartree import TartClassifier, explain
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = explain.importances(TartClassifier(depth=2, random_state=0).fit(X, y), X, y)
-    >>> found.shape, round(float(found.sum()), 6), bool(found[2:].sum() > 0.5)  # petals
+    >>> shares = explain.importances(TartClassifier(depth=2, random_state=0).fit(X, y), X, y)
+    >>> shares.shape, round(float(shares.sum()), 6), bool(shares[2:].sum() > 0.5)  # petals
     ((4,), 1.0, True)
     """
     model = fitted_model(estimator)
@@ -157,7 +165,7 @@ def _strengths(tree: Tree, x: Tensor, row_shares: Tensor, columns: list[list[int
     return torch.cat(
         [
             _group_strengths(tree, tree.decision, x, covariance, columns, logits, contrast=True),
-            _group_strengths(tree, tree.leaf, x, covariance, columns, leaves, isinstance(tree.output, Classes)),
+            _group_strengths(tree, tree.leaf, x, covariance, columns, leaves, tree.output.is_classes),
         ],
         dim=1,
     )

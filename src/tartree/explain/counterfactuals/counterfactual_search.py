@@ -9,7 +9,6 @@ one column does.
 
 from __future__ import annotations
 
-import datetime
 import itertools
 import numbers
 from collections.abc import Iterator, Sequence
@@ -23,11 +22,12 @@ from torch import Tensor
 
 from tartree.explain.arguments import missing_mask
 from tartree.explain.counterfactuals.goals import Goal, decision_lines, is_out_of_reach
-from tartree.explain.counterfactuals.row_edits import original_value, with_values, written_near
+from tartree.explain.counterfactuals.row_edits import with_values
 from tartree.explain.simplification.distillation import predict_rows
 from tartree.explain.text.number_text import candidates, exact_text, mark_missing
 from tartree.model import FittedModel, HasModel, fitted_model
-from tartree.table.reading import read_table
+from tartree.table.quantities import QUANTITIES
+from tartree.table.raw_table import read_table
 
 FloatArray = NDArray[np.float64]
 
@@ -57,18 +57,48 @@ class Change:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The smallest change found, or the reason why there is none."""
+    """The smallest change found, or the reason why there is none; see `counterfactual`.
+
+    Parameters
+    ----------
+    found : bool
+        Whether a change was found; also the truth value of the object.
+    changes : tuple of Change
+        Changed columns.
+    size : float
+        Sum of the sizes of the changes; infinite without a change.
+    before, after : object
+        Predicted class or value.
+    prediction_before, prediction_after : ndarray of shape (outputs,)
+        Predictions; the second is None without a change.
+    row : table
+        The changed row, a table of the same kind as the one given.
+    reason : str
+        What was tried, or that none exists; empty with a change.
+    proven : bool
+        Whether it is proven that none exists.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> found = explain.counterfactual(model, X[:1], X)
+    >>> bool(found), len(found.changes) <= 2, found.after != found.before
+    (True, True, True)
+    """
 
     found: bool
     changes: tuple[Change, ...]
-    size: float  # sum of the sizes; infinite without a change
-    before: Any  # predicted class, or value
+    size: float
+    before: Any
     after: Any
-    prediction_before: FloatArray  # (outputs,)
+    prediction_before: FloatArray
     prediction_after: FloatArray | None
-    row: Any  # the changed row, a table of the same kind
-    reason: str  # without a change: what was tried, or that none exists
-    proven: bool = False  # that none exists
+    row: Any
+    reason: str
+    proven: bool = False
 
     def __bool__(self) -> bool:
         return self.found
@@ -86,8 +116,9 @@ class Counterfactual:
 
 def _text(value: Any, unit: str) -> str:
     """Return a value as text that is read as exactly this value."""
-    text = exact_text(float(value)) if isinstance(value, float | np.floating) else str(value)
-    return f"{text} s" if unit == "duration" else text
+    if isinstance(value, float | np.floating):
+        return exact_text(float(value)) + QUANTITIES[unit].suffix
+    return str(value)
 
 
 def _prediction_texts(before: Any, after: Any) -> tuple[str, str]:
@@ -120,23 +151,24 @@ def counterfactual(
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
+    estimator : fitted estimator or FittedModel
+        Model that predicts.
     row : table with one row
+        Row to change.
     X : table of shape (rows, columns)
-        Changes stay within its ranges and levels.
+        Rows whose ranges and levels the changes stay within.
     target : label or number, optional
-        The class to reach, by default any other. For regression it is required: the value to reach, from wherever the
-        prediction is now.
+        Class to reach, any other by default; for regression the value to reach, which is required.
     max_columns : {1, 2}, default=2
+        Maximum number of changed columns.
     fixed : str or sequence of str, default=()
         Columns that may not change.
 
     Returns
     -------
     Counterfactual
-        It is false where no change within range was found, and then says so, or that none exists where that could be
-        proven (`proven`). What is found is the smallest of those tried; that it changes the prediction has been checked
-        with the estimator.
+        The smallest change of those tried, checked by predicting again. It is false if no change within range was
+        found, and `proven` if none exists.
 
     Examples
     --------
@@ -261,20 +293,20 @@ class _Search:
         """Yield values near an encoded one, the shortest first, all of them further from the row."""
         k = self.value_feature(column)
         fitted: Any = self.model.encoder.columns_[column]
-        exact = original_value(self.model, column, encoded)
         if k is None or fitted.whole:
-            yield exact
+            yield fitted.cell(encoded.numpy())
             return
         wanted = float(encoded[self.slices[column].index(k)])
         up = wanted > float(self.start[k])
         value = float(fitted.scaling.decode(np.array([wanted]))[0])
-        if fitted.unit in ("number", "duration"):
-            for rounded in candidates(value, up=up):
-                moved = abs(float(fitted.scaling.encode(np.array([rounded]))[0]) - wanted)
-                if moved <= ROUNDING * float(self.spread[k]) or rounded == value:
-                    yield datetime.timedelta(seconds=rounded) if fitted.unit == "duration" else rounded
+        quantity = fitted.quantity
+        if quantity.step is not None:
+            yield from quantity.texts_near(value, up=up)
             return
-        yield from written_near(value, fitted.unit, up=up)
+        for rounded in candidates(value, up=up):
+            moved = abs(float(fitted.scaling.encode(np.array([rounded]))[0]) - wanted)
+            if moved <= ROUNDING * float(self.spread[k]) or rounded == value:
+                yield quantity.cell(rounded, fine=True)
 
     def change(self, column: int, start: Tensor, value: Any, encoded: Tensor, row: Any, missing: bool) -> Change:
         """Return the change of a column in its units."""
@@ -282,13 +314,13 @@ class _Search:
         name = self.model.column_names[column]
         fitted: Any = encoder.columns_[column]
         before = encoder.inverse_transform(start.numpy())[name][0]
-        unit = str(getattr(fitted, "unit", "number"))
-        if self.value_feature(column) is not None and unit in ("number", "duration"):
-            before = fitted.fill if missing else float(read_table(row).read(column).numbers(unit)[0])
-            value = value.total_seconds() if isinstance(value, datetime.timedelta) else value
+        quantity = fitted.quantity
+        if self.value_feature(column) is not None and not quantity.is_text:
+            before = fitted.fill if missing else float(read_table(row).read(column).numbers(quantity.name)[0])
+            value = value if isinstance(value, int | float) else quantity.parse(value)
             if fitted.whole and float(before).is_integer():
                 before = int(before)
-        return Change(name, before, value, self.size(column, encoded[self.slices[column]]), missing, unit)
+        return Change(name, before, value, self.size(column, encoded[self.slices[column]]), missing, quantity.name)
 
     def inside(self, encoded: Tensor, columns: Sequence[int]) -> bool:
         """Return whether the changed columns are within the data's ranges."""
@@ -320,14 +352,9 @@ class _Search:
         k = self.value_feature(column)
         features = self.model.encoder.features_
         if k is None:
-            rows = []
-            fitted: Any = self.model.encoder.columns_[column]
-            if fitted.kind == "boolean":
-                rows = [torch.zeros(len(positions)), torch.eye(len(positions))[0]]
-            else:
-                eye = torch.eye(len(positions))
-                rows = [eye[i] for i, f in enumerate(positions) if features[f].kind == "level" and self.high[f] > 0.5]
-            return [row.double() for row in rows if not torch.equal(row.double(), self.start[positions])]
+            fitted = self.model.encoder.columns_[column]
+            rows = map(torch.from_numpy, fitted.alternatives(self.high[positions].numpy()))
+            return [row for row in rows if not torch.equal(row, self.start[positions])]
         low, high = float(self.low[k]), float(self.high[k])
         values = np.linspace(low, high, count)
         if count == GRID:

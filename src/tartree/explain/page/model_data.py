@@ -19,6 +19,7 @@ from tartree.explain.tree_view.views import (
     NodeData,
     TreeView,
 )
+from tartree.table.quantities import QUANTITIES
 
 MOST_TERMS = 7  # of a condition or a leaf, listed on the page
 DIGITS = 5  # of what is shown; parameters are exact
@@ -39,6 +40,7 @@ def plain_model(tree: TreeView) -> dict[str, Any]:
         "branching": tree.activation,
         "output": {
             "kind": tree.output.kind,
+            "isClasses": tree.output.is_classes,
             "nTargets": tree.output.n_targets,
             "nNumbers": tree.output.n_numbers,
             "center": tree.output.center.tolist(),
@@ -55,6 +57,7 @@ def plain_column(column: ColumnView) -> dict[str, Any]:
         "name": column.name,
         "kind": column.kind,
         "unit": column.unit,
+        "quantity": QUANTITIES[column.unit].page,
         "whole": column.whole,
         "low": column.low,
         "high": column.high,

@@ -16,6 +16,7 @@ from tartree.explain.plots.style import LESS, MORE, branch_colours, class_colour
 from tartree.explain.text.number_text import format_rounded
 from tartree.explain.text.terms import LinearView
 from tartree.explain.tree_view.views import FeatureView, MemberView, TreeView
+from tartree.table.quantities import QUANTITIES
 
 FloatArray = NDArray[np.float64]
 MOST_PARTS = 6  # bars side by side for one feature; with more classes, the strongest alone
@@ -64,12 +65,8 @@ def feature_value(tree: TreeView, feature: FeatureView, encoded: float) -> str:
         if feature.knots
         else feature.center + feature.scale * encoded
     )
-    unit = tree.columns[feature.column].unit
-    if unit in ("date", "datetime", "datetime[UTC]"):
-        return str(np.datetime64(round(value), "s"))[: 10 if unit == "date" else 16].replace("T", " ")
-    if unit == "time":
-        return str(np.datetime64(round(value), "s"))[11:16]
-    return f"{format_rounded(value)} s" if unit == "duration" else format_rounded(value)
+    quantity = QUANTITIES[tree.columns[feature.column].unit]
+    return quantity.short_text(value) if quantity.step is not None else format_rounded(value) + quantity.suffix
 
 
 def turning_point(tree: TreeView, feature: FeatureView) -> str:

@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.explain.text.number_text import ALL_DIGITS, exact_text, format_number, rounded
-from tartree.table import Feature, units
+from tartree.table import Feature
 
-DAY, HOUR = 86400.0, 3600.0
 #: Default number of terms that are written out.
 TEXT_TERMS = 3
 
@@ -140,20 +139,12 @@ def term_of(feature: Feature, index: int, weight: float, strength: float) -> Ter
     if feature.scaling.knots:
         label = f"rank({label})"
         return Term(index, feature.column, feature.name, "value", label, weight, weight, strength, ranked=True)
-    origin, per, label = _units(feature, label)
-    original_weight = weight / feature.scaling.scale * per
-    return Term(index, feature.column, feature.name, "value", label, original_weight, weight, strength, origin, per)
-
-
-def _units(feature: Feature, label: str) -> tuple[float, float, str]:
-    """Return origin and size, in seconds or numbers, of the unit of a weight, and the label in this unit."""
-    if feature.unit in ("date", "datetime", "datetime[UTC]"):
-        origin = float(np.rint(feature.scaling.center / DAY)) * DAY
-        day = str(np.datetime64(int(origin // DAY), "D")) if abs(origin) < 1e13 else f"{origin:g} s"
-        return origin, DAY, f"days of {label} since {day}"
-    if feature.unit == "time":
-        return 0.0, HOUR, f"hours of {label}"
-    return 0.0, 1.0, f"seconds of {label}" if feature.unit == "duration" else label
+    axis = feature.quantity.axis(feature.scaling.center)
+    original_weight = weight / feature.scaling.scale * axis.per
+    label = axis.label.replace("{}", label)
+    return Term(
+        index, feature.column, feature.name, "value", label, original_weight, weight, strength, axis.origin, axis.per
+    )
 
 
 def _shift(features: Sequence[Feature], weights: NDArray[np.float64], unit_scale: float) -> float:
@@ -161,7 +152,7 @@ def _shift(features: Sequence[Feature], weights: NDArray[np.float64], unit_scale
     total = 0.0
     for feature, weight in zip(features, weights.tolist(), strict=True):
         if feature.kind == "value" and not feature.scaling.knots and weight:
-            origin = _units(feature, "")[0]
+            origin = feature.quantity.axis(feature.scaling.center).origin
             total -= weight * unit_scale * (feature.scaling.center - origin) / feature.scaling.scale
     return total
 
@@ -214,13 +205,14 @@ def threshold_text(feature: Feature, encoded: float, *, up: bool) -> str:
     51.2345 is shown as 51.23 where "> 51.23" is claimed: 51.23 itself is not above 51.2345, and 51.24 is.
     """
     value = float(feature.scaling.decode(np.array([encoded]))[0])
-    if feature.unit in ("date", "datetime", "datetime[UTC]", "time"):
-        step = DAY if feature.unit == "date" else 1.0
+    quantity = feature.quantity
+    if quantity.step is not None:
+        step = quantity.step
         ticks = value / step
         whole = np.rint(ticks)
         if abs(ticks - whole) * step > 1e-4:  # more than what single precision of the weights may lose
             whole = np.ceil(ticks) if up else np.floor(ticks)
-        return units.write(np.array([whole * step]), feature.unit, fine=False)[0]
+        return quantity.texts(np.array([whole * step]), fine=False)[0]
     if not np.isfinite(value):
         return str(value)
     digits = max(4, int(np.floor(np.log10(abs(value)))) + 1 if value else 4)  # all of those before the decimal point
@@ -238,5 +230,4 @@ def threshold_text(feature: Feature, encoded: float, *, up: bool) -> str:
         ),
         value,
     )
-    text = exact_text(shown)
-    return f"{text} s" if feature.unit == "duration" else text
+    return exact_text(shown) + quantity.suffix

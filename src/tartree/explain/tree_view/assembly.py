@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -27,11 +27,10 @@ from tartree.explain.tree_view.views import (
     TreeView,
 )
 from tartree.model import FittedModel, HasModel, fitted_model
-from tartree.nn import Classes, Gaussian, Tree
+from tartree.nn import Tree
 from tartree.nn.paths import edge_shares, hard_paths
 from tartree.structure import Structure
-from tartree.table import Boolean, Category, Constant, Numeric, Scaling
-from tartree.table.columns import written
+from tartree.table import Column
 
 FloatArray = NDArray[np.float64]
 #: Sources of texts and pictures.
@@ -47,21 +46,28 @@ def view(
     max_terms: int = 12,
     typical: int = 3,
 ) -> TreeView:
-    """A fitted estimator as plain data.
+    """Return a fitted model as plain data.
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
+    estimator : fitted estimator or FittedModel
+        Model to view.
     X : table of shape (rows, columns), optional
-        Rows to count, such as those of training. Without them nothing is said about arrivals, and strengths take
-        the spread of the columns in training.
+        Rows to count, such as those of training. Without rows the view has no arrivals, and strengths take the spread
+        of the columns in training.
     y : array of shape (rows,) or (rows, targets), optional
-        What they really are: the class mix, or mean and spread of the target, of each node.
+        True labels or values of the rows, for the class mix, or mean and spread of the target, of each node.
     sample_weight : array of shape (rows,), optional
+        Weights of the rows.
     max_terms : int, default=12
-        How many terms of a condition or leaf are listed, the strongest first.
+        Maximum number of terms of a condition or leaf, the strongest first.
     typical : int, default=3
-        Typical rows of each leaf.
+        Maximum number of typical rows of each leaf.
+
+    Returns
+    -------
+    TreeView
+        The view.
 
     Examples
     --------
@@ -150,15 +156,17 @@ def make_view(
 
 def output_view(model: FittedModel) -> OutputView:
     output = model.tree.output
-    kind: Literal["classes", "values", "gaussian"] = "values"
-    if isinstance(output, Classes | Gaussian):
-        kind = "classes" if isinstance(output, Classes) else "gaussian"
-    floor, limits = 0.0, None
-    if isinstance(output, Gaussian):
-        limits = None if output.limits is None else tuple(output.limits)
-        narrow = torch.tensor([0.0] * output.n_targets + [-1e4] * output.n_targets, dtype=torch.float64)
-        floor = float(output.parameters(narrow)[1][0])
-    return OutputView(kind, output.n_targets, output.n_numbers, *model.target_scaling, floor, limits)
+    limits = None if output.limits is None else tuple(output.limits)
+    return OutputView(
+        output.kind,
+        output.n_targets,
+        output.n_numbers,
+        *model.target_scaling,
+        output.floor,
+        limits,
+        output.is_classes,
+        output.has_spread,
+    )
 
 
 def column_views(model: FittedModel) -> tuple[ColumnView, ...]:
@@ -173,38 +181,28 @@ def column_views(model: FittedModel) -> tuple[ColumnView, ...]:
     )
 
 
-def _column_view(name: str, column: Any, features: tuple[int, ...]) -> ColumnView:
-    unit, whole, gaps, other = "number", False, bool(getattr(column, "gaps", False)), False
-    low: float | None = None
-    high: float | None = None
-    low_text = high_text = typical_text = ""
-    levels: tuple[Any, ...] = ()
-    typical: Any = None
-    if isinstance(column, Numeric):
-        unit, whole, low, high, typical = column.unit, column.whole, column.low, column.high, column.fill
-        texts = written(np.array([low, high, typical]), unit, fine=column.scaling.scale < 1000.0).tolist()
-        low_text, high_text, typical_text = (t if isinstance(t, str) else format_number(t) for t in texts)
-    elif isinstance(column, Boolean):
-        typical, levels = column.fill, (True, False)
-    elif isinstance(column, Category):
-        levels, other = column.levels, column.other
-        typical = levels[0] if levels else None
-    elif isinstance(column, Constant):
-        typical = column.value
+def _column_view(name: str, column: Column, features: tuple[int, ...]) -> ColumnView:
+    summary = column.summary
+    texts = ["", "", "" if summary.typical is None else str(summary.typical)]
+    if column.is_measured:
+        originals = column.quantity.originals(
+            np.array([summary.low, summary.high, summary.typical]), fine=column.is_fine
+        )
+        texts = [value if isinstance(value, str) else format_number(value) for value in originals.tolist()]
     return ColumnView(
         name,
         column.kind,
-        unit,
-        whole,
-        low,
-        high,
-        low_text,
-        high_text,
-        levels,
-        other,
-        gaps,
-        typical,
-        typical_text or ("" if typical is None else str(typical)),
+        summary.unit,
+        summary.whole,
+        summary.low,
+        summary.high,
+        texts[0],
+        texts[1],
+        summary.levels,
+        summary.other,
+        summary.gaps,
+        summary.typical,
+        texts[2],
         features,
     )
 
@@ -240,11 +238,7 @@ def usual_spread(model: FittedModel) -> FloatArray:
     If no training rows were kept, it is 1 for standardised numbers, a quarter of the range for others, 0.5 for levels.
     """
     encoder = model.encoder
-    unit = np.full(len(encoder.features_), 0.5)
-    for k, feature in enumerate(encoder.features_):
-        if feature.kind == "value":
-            column: Any = encoder.columns_[feature.column]
-            unit[k] = 1.0 if feature.scaling != Scaling() else (column.high - column.low) / 4
+    unit = np.array([encoder.columns_[feature.column].usual_spread(feature) for feature in encoder.features_])
     kept = model.training_rows
     if kept is None or not len(kept[0]):
         return unit

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tartree.explain import tree_evaluation as ev
-from tartree.nn import Classes, ConstantLeaf, Gaussian, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.paths import edge_shares
 from tartree.nn.products import GroupedMLP
 from tartree.ops import ActivationFunction
@@ -198,12 +198,9 @@ def leaf_interval(tree: Tree, boxes: Boxes) -> Interval:
         return Interval(values, values)
     assert isinstance(tree.leaf, MLPLeaf)
     mlp = tree.leaf.mlp
-    if not isinstance(tree.output, Classes):
+    if not tree.output.is_classes:  # means rise with the raw outputs, so the ends of an interval stay its ends
         low, high = (part.unflatten(-1, (-1, tree.leaf.n_numbers)) for part in perceptron(boxes, mlp))
-        low, high = low[..., :outputs], high[..., :outputs]
-        if isinstance(tree.output, Gaussian):  # limits rise with the mean, so the ends of an interval stay its ends
-            low, high = tree.output.limited(low), tree.output.limited(high)
-        return Interval(low, high)
+        return Interval(tree.output.point(low), tree.output.point(high))
     if len(mlp.weights) == 1:
         weight, bias = (part.unflatten(1, (-1, outputs)) for part in (mlp.weights[0], mlp.biases[0]))
         return softmax_interval(boxes, weight, bias)

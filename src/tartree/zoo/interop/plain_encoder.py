@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from tartree.table.columns import IDENTITY, Feature, Numeric
-from tartree.table.reading import read_table
+from tartree.table import Feature, Numeric, Scaling
+from tartree.table.raw_table import read_table
 from tartree.zoo.interop.split_tree import Booleans, Floats
 
 LARGEST = float(np.finfo(np.float64).max)
@@ -72,7 +72,7 @@ class PlainEncoder:
         """Columns of numbers, with the range of their thresholds."""
         ranges = self.ranges or ((0.0, 1.0),) * self.n_features_in_
         return [
-            Numeric("number", IDENTITY, (low + high) / 2, low, high, False, self.takes_missing) for low, high in ranges
+            Numeric("number", Scaling(), (low + high) / 2, low, high, False, self.takes_missing) for low, high in ranges
         ]
 
     @property

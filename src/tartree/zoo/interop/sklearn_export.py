@@ -18,7 +18,7 @@ from tartree.estimators import TartClassifier, TartRegressor
 from tartree.model import FittedModel, fitted_model
 from tartree.nn import AxisDecision, ConstantLeaf
 from tartree.structure import Structure
-from tartree.table.columns import Feature
+from tartree.table import Feature
 from tartree.zoo.interop.imported_model import ImportedModel
 from tartree.zoo.interop.sklearn_import import STATISTICS
 from tartree.zoo.interop.split_tree import Booleans, Floats, Integers, SplitTree
@@ -175,7 +175,7 @@ def _original_split(model: FittedModel, index: int, threshold: float) -> tuple[i
         limit = 0.5 if 0 <= threshold < 1 else np.inf if threshold >= 1 else -np.inf
         fill = 0.0 if column.gaps else float(column.fill)  # with an indicator, a missing value is encoded as false
         return feature.column, limit, fill <= threshold
-    if feature.kind != "value" or feature.unit != "number":
+    if feature.kind != "value" or not feature.quantity.is_bare:
         _refuse(f"one that splits {feature.label!r}, while scikit-learn's trees take columns of numbers only")
     return feature.column, *_number_split(feature, column, threshold)
 
