@@ -22,7 +22,8 @@ SECTIONS: dict[str, tuple[str, str, str, str]] = {
         "DT, decision tree",
         "f is the indicator of one feature against one threshold, g is constant. `tartree.zoo.from_sklearn` takes "
         "a tree or an ensemble that scikit-learn, XGBoost or LightGBM has grown: predictions equal the source's "
-        "on every row, on thresholds and with gaps (XGBoost computes in single precision: where two classes are "
+        "on every row, on thresholds and with missing values (XGBoost computes in single precision: where two classes "
+        "are "
         'equally likely to its last digit, the label may be the other; and with `booster="dart"` its own regressors '
         "add in another order than its boosters, so that the last digits may differ). "
         "`tartree.zoo.make` with `dt` trains one by gradient: a node "
@@ -63,8 +64,8 @@ print(model.members, "trees;", model.tree_.decision.n_seen, "features a node")""
     "dndf": (
         "DNDF, deep neural decision forest",
         "One network below all nodes of all trees; only the last linear map belongs to a node. `tartree.nn.Conv` is a "
-        "small convolutional network for images that come as rows. Any module of yours from (batch, features) to "
-        "(batch, width) may stand in its place, as `decision=module`: every fit trains a copy of it; "
+        "small convolutional network for images that come as rows. Any module from (batch, features) to "
+        "(batch, width) can replace it, as `decision=module`: every fit trains a copy of it; "
         "`tartree.nn.Backbone` takes a function that makes one, and the share of its numbers that a tree sees. Leaves "
         "learn by gradient together with the decisions, or in turns with them by `tartree.zoo.fit_alternating`. It is "
         "meant for many images, whose pixels stay as they are; columns of a table are better standardised, by "
@@ -79,8 +80,8 @@ zoo.fit_alternating(model, images, y, rounds=2)
 
 from torch import nn
 
-own = nn.Sequential(nn.Linear(4, 16), nn.ReLU())
-model = zoo.make("dndf", decision=own, numeric="standard", epochs=100, random_state=0).fit(X, y)""",
+network = nn.Sequential(nn.Linear(4, 16), nn.ReLU())
+model = zoo.make("dndf", decision=network, numeric="standard", epochs=100, random_state=0).fit(X, y)""",
     ),
     "nrf": (
         "NRF, neural regression forest",
@@ -184,8 +185,8 @@ def text(measured: dict[str, Any]) -> str:
     for name, (title, what, paper, example) in SECTIONS.items():
         lines += [f"## {title}", "", *wrapped(what), "", *wrapped(f"Source: {paper}"), ""]
         lines += ["```python", example, "```", ""]
-        for own in TOGETHER.get(name, (name,)):
-            lines += scores(measured, own)
+        for model in TOGETHER.get(name, (name,)):
+            lines += scores(measured, model)
         lines += special(measured, name)
     lines += warm(measured)
     lines += made_by(measured)
@@ -211,8 +212,8 @@ def scores(measured: dict[str, Any], name: str) -> list[str]:
     if not rows:
         return []
     cart = {row["data"]: row["score"] for row in measured["sets"]["rows"] if row["model"] == "CART"}
-    said = [f"{row['data']} {100 * row['score']:.1f} %" for row in rows]
-    line = f"Accuracy of `{name}` over five folds: {', '.join(said)}."
+    text = [f"{row['data']} {100 * row['score']:.1f} %" for row in rows]
+    line = f"Accuracy of `{name}` over five folds: {', '.join(text)}."
     if name == "dt":
         grown = ", ".join(f"{data} {100 * score:.1f} %" for data, score in cart.items())
         line += f" CART of scikit-learn, grown in full: {grown}."
@@ -223,26 +224,26 @@ def special(measured: dict[str, Any], name: str) -> list[str]:
     """What was measured of this model alone."""
     if name not in measured:
         return []
-    found = measured[name]
+    entry = measured[name]
     if name == "nrf":
-        said = [
+        text = [
             f"on {row['data']} R2 {row['r2']:.3f}, and {100 * row['covered']:.1f} % of the held-out targets lie in the "
             "90 % interval"
-            for row in found["rows"]
+            for row in entry["rows"]
         ]
-        wide = [row["data"] for row in found["rows"] if row["covered"] > 0.92]
-        narrow = [row["data"] for row in found["rows"] if row["covered"] < 0.88]
-        line = "Over five folds and three seeds: " + "; ".join(said) + "."
+        wide = [row["data"] for row in entry["rows"] if row["covered"] > 0.92]
+        narrow = [row["data"] for row in entry["rows"] if row["covered"] < 0.88]
+        line = "Over five folds and three seeds: " + "; ".join(text) + "."
         for names, word in ((wide, "wide"), (narrow, "narrow")):
             line += f" Intervals are too {word} on {' and '.join(names)}." if names else ""
         return [*wrapped(line), ""]
-    what = f"depth {found['depth']}" if "depth" in found else f"{zoo.make(name).members} trees"
-    if "batch_size" in found:
-        what += f", {found['epochs']} epochs in batches of {found['batch_size']}"
+    what = f"depth {entry['depth']}" if "depth" in entry else f"{zoo.make(name).members} trees"
+    if "batch_size" in entry:
+        what += f", {entry['epochs']} epochs in batches of {entry['batch_size']}"
     line = (
-        f"{found['data']} ({what}, {found['rows']:,} rows to learn from, {found['fit_s']:.0f} s): "
-        f"{100 * found['multi']:.2f} % of the test images with all leaves, "
-        f"{100 * found['single']:.2f} % with the likeliest leaf."
+        f"{entry['data']} ({what}, {entry['rows']:,} rows to learn from, {entry['fit_s']:.0f} s): "
+        f"{100 * entry['multi']:.2f} % of the test images with all leaves, "
+        f"{100 * entry['single']:.2f} % with the likeliest leaf."
     )
     return [*wrapped(line), ""]
 
@@ -252,13 +253,13 @@ def warm(measured: dict[str, Any]) -> list[str]:
         "## Warm starts from CART",
         "",
         *wrapped(
-            "`tartree.zoo.warm_start` goes on from a tree of scikit-learn. Thresholds become sigmoids, whose "
+            "`tartree.zoo.warm_start` continues from a tree of scikit-learn. Thresholds become sigmoids, whose "
             "temperature is that of the best likelihood in a cross-validation of trees grown the same way; leaves "
             "become linear; then all of it is trained, and decisions may look at more than one feature: for 100 "
             "epochs, or 1,000 steps where those would be more. The result is a `TartClassifier` or `TartRegressor` "
             "with the structure of the tree. `tartree.zoo.soften` "
             "stops before the training. Weights of rows (`sample_weight`) and the tree's `class_weight` count in the "
-            "leaves and in training. The result cannot be fitted anew, and its clone is an ordinary tree; with "
+            "leaves and in training. The result cannot be fitted again, and its clone is an ordinary tree; with "
             "`warm_start=True` its training goes on. A tree that `from_sklearn` imported cannot be grown again: its "
             "leaves alone are cross-validated, which favours lower temperatures."
         ),
@@ -283,20 +284,20 @@ def warm(measured: dict[str, Any]) -> list[str]:
     better = sum(row["warm"] > row["cart"] for row in sets)
     equal = sum(row["warm"] == row["cart"] for row in sets)
     worst = min(sets, key=lambda row: row["warm"] - row["cart"])
-    said = (
+    text = (
         f"Mean accuracy on the official splits. Of {len(sets)} sets, {better} are better than the tree they came from, "
         f"{equal} equal, {len(sets) - better - equal} worse; the worst is {worst['data']}, "
         f"{100 * worst['cart']:.1f} % to {100 * worst['warm']:.1f} %"
         + (f" ({'; '.join(worst['notes'])})." if worst.get("notes") else ".")
     )
-    return [*lines, "", *wrapped(said), ""]
+    return [*lines, "", *wrapped(text), ""]
 
 
 def made_by(measured: dict[str, Any]) -> list[str]:
     if not measured:
         return []
     lines = ["## Measured with", "", "| part | with |", "|---|---|"]
-    said = (
+    text = (
         "Settings of `dt`, `sdt`, `dndf` and `nrf` were chosen with these same sets in view, those of `tart-max` on "
         "held-out quarters of the training rows of the UCI sets, and the recipe of the "
         "soft tree on MNIST among six by its test images, so their figures are slightly optimistic. Those of the warm "
@@ -304,12 +305,12 @@ def made_by(measured: dict[str, Any]) -> list[str]:
         "was set for its time alone."
     )
     parts: list[tuple[str, dict[str, Any]]] = []
-    for part, found in measured.items():
-        by_group = [(f"{part}, {group}", own) for group, own in found["groups"].items()] if part == "warm" else []
-        by_model = {own["versions"]: (part, own) for own in found["rows"]} if part == "sets" else {}
-        parts += by_group or list(by_model.values()) or [(part, found)]
-    table = (f"| {part} | {found['versions']} |" for part, found in parts)
-    return [*lines, *table, "", *wrapped(said), ""]
+    for part, entry in measured.items():
+        by_group = [(f"{part}, {group}", means) for group, means in entry["groups"].items()] if part == "warm" else []
+        by_model = {row["versions"]: (part, row) for row in entry["rows"]} if part == "sets" else {}
+        parts += by_group or list(by_model.values()) or [(part, entry)]
+    table = (f"| {part} | {entry['versions']} |" for part, entry in parts)
+    return [*lines, *table, "", *wrapped(text), ""]
 
 
 def picture(path: Path) -> None:
@@ -320,20 +321,20 @@ def picture(path: Path) -> None:
     from matplotlib import pyplot as plt
 
     shown = {name: matrices(name) for name in zoo.PRESETS}
-    deepest = max(len(found) for found in shown.values())
-    heights = [1.0 if found else 0.3 for found in shown.values()]
+    deepest = max(len(entry) for entry in shown.values())
+    heights = [1.0 if entry else 0.3 for entry in shown.values()]
     figure, grid = plt.subplots(
         len(shown), deepest, figsize=(1.25 * deepest + 1.2, 1.1 * sum(heights)), height_ratios=heights
     )
-    for row, (name, found) in enumerate(shown.items()):
+    for row, (name, entry) in enumerate(shown.items()):
         for d in range(deepest):
             axes = grid[row, d]
-            if d >= len(found):
+            if d >= len(entry):
                 axes.axis("off")
                 if d == 0:
                     axes.text(0.0, 0.5, "D = 0: one leaf", va="center", fontsize=7, color="0.35")
                 continue
-            matrix = found[d]
+            matrix = entry[d]
             axes.imshow(
                 np.where(matrix == 0, np.nan, matrix),
                 cmap="Blues",
@@ -357,7 +358,7 @@ def picture(path: Path) -> None:
 
 
 def matrices(name: str) -> list[np.ndarray]:
-    """Transition matrices of a fitted model for one row of iris; reachable places are above zero."""
+    """Transition matrices of a fitted model for one row of iris; reachable nodes are above zero."""
     from sklearn.datasets import load_iris
     from sklearn.tree import DecisionTreeClassifier
 
@@ -375,4 +376,6 @@ def matrices(name: str) -> list[np.ndarray]:
     branching = tree.branching.probabilities(tree.decision(x))[0, 0].detach()
     filled = ops.transition_matrices(branching, structure)
     possible = ops.transition_matrices(torch.ones_like(branching), structure)
-    return [np.where(there > 0, np.maximum(own, 1e-3), 0) for own, there in zip(filled, possible, strict=True)]
+    return [
+        np.where(reachable > 0, np.maximum(matrix, 1e-3), 0) for matrix, reachable in zip(filled, possible, strict=True)
+    ]
