@@ -166,7 +166,7 @@ def inspect_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
 
 def count_columns(encoder: TableEncoder, where: str, notes: Notes) -> dict[str, int]:
     """Count the kinds of columns of a fitted encoder, with notes about those it leaves out."""
-    from tartree.table import Boolean, Constant, Numeric
+    from tartree.table import Constant
 
     used = {feature.name for feature in encoder.features_}
     counts = {"numeric": 0, "categorical": 0, "boolean": 0, "date": 0, "left out": 0}
@@ -174,12 +174,9 @@ def count_columns(encoder: TableEncoder, where: str, notes: Notes) -> dict[str, 
     identifiers: list[str] = []
     for name, column in zip(encoder.feature_names_in_.tolist(), encoder.columns_, strict=True):
         if name not in used:
-            counts["left out"] += 1
             (constant if isinstance(column, Constant) else identifiers).append(repr(name))
-        elif isinstance(column, Numeric):
-            counts["numeric" if column.unit == "number" else "date"] += 1
-        else:
-            counts["boolean" if isinstance(column, Boolean) else "categorical"] += 1
+        noun = "left out" if name not in used else column.noun if column.quantity.is_bare else "date"
+        counts[noun] = counts.get(noun, 0) + 1
     if constant:
         notes.add(f"left out, for they hold one value or none: {listed(constant)}")
     if identifiers:
