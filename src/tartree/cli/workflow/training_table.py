@@ -151,12 +151,12 @@ def _rows_with_values(table: Any) -> Any:
 
 def inspect_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
     """Count the kinds of columns, with notes about constants, identifiers and grouped levels."""
-    from tartree.table import Category, TableEncoder
+    from tartree.table import TableEncoder
 
     encoder = TableEncoder().fit(table)
     counts = count_columns(encoder, where, notes)
     for name, column in zip(table.column_names, encoder.columns_, strict=True):
-        if isinstance(column, Category) and column.other and len(column.levels) == encoder.max_levels:
+        if column.summary.other and len(column.summary.levels) == encoder.max_levels:
             _note_levels(table[name], name, encoder.max_levels, encoder.min_count, notes)
     numbered = [repr(name) for name in table.column_names if _is_numbering(table[name])]
     if numbered:
@@ -175,7 +175,7 @@ def count_columns(encoder: TableEncoder, where: str, notes: Notes) -> dict[str, 
     for name, column in zip(encoder.feature_names_in_.tolist(), encoder.columns_, strict=True):
         if name not in used:
             (constant if isinstance(column, Constant) else identifiers).append(repr(name))
-        noun = "left out" if name not in used else column.noun if column.quantity.is_bare else "date"
+        noun = column.noun if name in used else "left out"
         counts[noun] = counts.get(noun, 0) + 1
     if constant:
         notes.add(f"left out, for they hold one value or none: {listed(constant)}")
