@@ -45,22 +45,35 @@ def plot_contributions(
 
     Parameters
     ----------
-    source : RowExplanation, Explanation or fitted estimator
+    source : RowExplanation, Explanation, fitted estimator or FittedModel
+        Explanation to draw, or model to explain.
     X : table, optional
-        With an estimator only.
+        With a model only.
     row : int, default=0
         Index of the row in X, or in the explanation of several.
     background : table, optional
-        Rows whose mean is the reference, with an estimator only; X by default.
+        Rows whose mean is the reference, with a model only; X by default.
     output : int, optional
         Index of a class or target; the most probable class, or the first target, by default.
     max_columns : int, default=10
         Maximum number of columns with a separate bar; the others share one.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_contributions(model, X, row=3).get_title("left").split(":")[0]
+    '0'
     """
     explanation = _explained(source, X, row, background)
     if output is None:
@@ -171,19 +184,31 @@ def plot_importances(
 
     Parameters
     ----------
-    source : fitted estimator, mapping of names to numbers, or array of shape (features,)
+    source : fitted estimator, FittedModel, mapping of names to numbers, or array of shape (features,)
         For a model, importances are computed on X, or are those on the training rows without X.
     X, y : table and targets, optional
-        With an estimator only.
+        With a model only.
     names : sequence of str, optional
         Names of the features; those of the model, or x0, x1, ..., by default.
     max_features : int, default=20
         Maximum number of features with a bar; the others are counted.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_importances(model).get_title("left")
+    'Feature importances'
     """
     check_integer("max_features", max_features, 1)
     if isinstance(source, Mapping):

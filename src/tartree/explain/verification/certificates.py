@@ -45,7 +45,7 @@ class Certificate:
 
     Changes are those of predicted probabilities, or of predicted values in standard deviations of the training target.
 
-    Attributes
+    Parameters
     ----------
     measured : float
         The largest change on the given rows.
@@ -65,6 +65,16 @@ class Certificate:
         The box, in encoded units, for each feature.
     unit : str
         Unit of the changes, empty for probabilities.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> certificate = model.simplify(X, max_leaves=1).certificate_
+    >>> certificate.leaves_after, certificate.measured <= certificate.bound
+    (1, True)
     """
 
     measured: float
@@ -89,13 +99,34 @@ class Certificate:
             )
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the certificate as plain data: JSON has neither tuples nor infinity, which a bound may be."""
+        """Return the certificate as plain data: JSON has neither tuples nor infinity, which a bound may be.
+
+        Returns
+        -------
+        tuple of dict and dict of ndarray
+            Plain data, and arrays by name.
+        """
         state = asdict(self) | {"low": list(self.low), "high": list(self.high), "bound": repr(float(self.bound))}
         return state, {}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: dict[str, NDArray[Any]], n_features: int) -> Certificate:
-        """Read what `to_state` returned, and check it."""
+        """Read what `to_state` returned, and check it.
+
+        Parameters
+        ----------
+        state : mapping
+            Plain data.
+        arrays : dict of ndarray
+            Arrays by name.
+        n_features : int
+            Number of encoded features of the tree.
+
+        Returns
+        -------
+        Certificate
+            The record.
+        """
         box = {name: tuple(float(value) for value in state[name]) for name in ("low", "high")}
         changes = {name: float(state[name]) for name in ("measured", "bound", "sampled")}
         if any(len(side) != n_features for side in box.values()) or not all(value >= 0 for value in changes.values()):
@@ -104,6 +135,7 @@ class Certificate:
 
     @property
     def within_tolerance(self) -> bool:
+        """Whether the measured change is within the tolerance."""
         return self.tolerance is None or self.measured <= self.tolerance
 
     def __str__(self) -> str:
