@@ -61,10 +61,7 @@ def page(results: list[dict[str, float]]) -> str:
         "",
         *table(
             ["rows", "encode and fit one epoch", "predict", "peak memory, GB"],
-            [
-                [f"{r['rows']:,}", f"{r['fit_s']:.2f}", f"{r['predict_s']:.2f}", f"{r['peak_gb']:.2f}"]
-                for r in results
-            ],
+            [[f"{r['rows']:,}", f"{r['fit_s']:.2f}", f"{r['predict_s']:.2f}", f"{r['peak_gb']:.2f}"] for r in results],
         ),
         "",
     ]
