@@ -20,7 +20,9 @@ def seconds(parameters, workers=1, step=0.0):
 
 def measured(each_step):
     """What would have been measured if a step cost this beyond its rows, by model and workers."""
-    alone = {name: {"processor_s": seconds(count), "epoch_s": 1.0, "parameters": count} for name, count in PARAMETERS.items()}
+    alone = {
+        name: {"processor_s": seconds(count), "epoch_s": 1.0, "parameters": count} for name, count in PARAMETERS.items()
+    }
     fits = [
         {"model": name, "workers": k, "processor_s": seconds(PARAMETERS[name], k, each_step[name].get(k, 0.0))}
         for name in PARAMETERS
