@@ -239,8 +239,8 @@ def _latency(section: Result) -> list[str]:
             f"centre; the tree is trained on {section['training rows']:,} rows and predicts 1024 others, with an "
             f"accuracy of {100 * section['right']:.1f} %. Search and all nodes find the same leaf for each of them. "
             "The first 200 rows are predicted one by one, in turns of 20 by search and 20 by all nodes; in "
-            "parentheses, the first and third quartile of their times. *Cold* is a search right after all nodes, whose weights have "
-            "evicted those of the search from the caches."
+            "parentheses, the first and third quartile of their times. *Cold* is a search right after all nodes, "
+            "whose weights have evicted those of the search from the caches."
         )
         head[3:5] = ["search, cold, us", "all nodes, us", "ratio", "ratio, cold"]
     rows = []
