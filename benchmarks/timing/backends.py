@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from toolkit.failure import failure_text
 
-from tartree.ops import fused
+from tartree.ops import backend
 from timing.clock import Clock
 from timing.work import Work, our_step, recipe_for
 
@@ -43,7 +43,7 @@ def _works(small: bool) -> Iterator[Work]:
 def _both(work: Work, clock: Clock) -> dict[str, float]:
     if clock.stream is not None:
         logits = torch.empty(work.batch, work.structure.n_logits, device=clock.device)
-        if not fused.suits(logits, work.structure, work.classes):
+        if not backend.takes_kernels(logits, work.structure, work.classes):
             raise ValueError("the kernels do not take this shape")
     with clock.surroundings():
         rows = work.rows(clock.device)
@@ -56,9 +56,9 @@ def _both(work: Work, clock: Clock) -> dict[str, float]:
 @contextmanager
 def natively() -> Iterator[None]:
     """Use the native backend, whatever the shape."""
-    before = fused.suits
-    fused.suits = lambda *arguments, **keywords: False
+    before = backend.takes_kernels
+    backend.takes_kernels = lambda *arguments, **keywords: False
     try:
         yield
     finally:
-        fused.suits = before
+        backend.takes_kernels = before

@@ -14,7 +14,8 @@ from tartree import Structure, losses, ops
 from tartree.nn import Classes, Leaves, Predictor, Tree, combine
 from tartree.training import History, Recipe, TensorRows, train
 from tartree.training.epochs import CapturedEpochs, EagerEpochs, make_epochs
-from tartree.training.step import leave_gradient, precision
+from tartree.training.loss_gradient import write_gradient
+from tartree.training.step import precision
 from timing.clock import Clock
 
 #: Batches of the table that steps draw from, so that a step gathers its rows.
@@ -173,7 +174,7 @@ def _training_pairs(work: Work, clock: Clock, name: str) -> list[tuple[Tensor, T
     x, y = batch.x.cpu().double(), batch.target.cpu()
     recipe = replace(recipe_for(work, epochs=5 if work.depth < 10 else 2, precision=name), learning_rate=0.01)
     with precision(recipe, clock.device):
-        loss = leave_gradient(tree, batch.x, batch, recipe)
+        loss = write_gradient(tree, batch.x, batch, recipe)
     expected = _exact_loss(exact, x, y)
     expected.sum().backward()
     pairs = [(loss, expected)]

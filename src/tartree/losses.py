@@ -1,23 +1,17 @@
-"""What training minimises: pure functions of arrivals, leaf numbers and targets, one value a member."""
+"""What training minimises: pure functions of arrivals, leaf logits and targets, one value a member."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tartree.nn import Classes, Leaves, MLPLeaf, Output, PieceLeaf, Tree, blocks
-from tartree.nn.hooks import has_hooks
-from tartree.ops import fused, native
-from tartree.ops.scratch import borrow
-from tartree.ops.tables import kept_on_device
+from tartree.nn import Leaves, Output
+from tartree.nn.dispatch import counts_by_class
+from tartree.ops.index_tables import kept_on_device
 from tartree.structure import Structure
-
-#: Up to so many, the cost of each row's class is picked; of more it is faster to multiply by indicators.
-FEW_LEAVES = 512
 
 
 def expected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:
@@ -37,135 +31,12 @@ def expected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | No
     Tensor of shape (members,)
     """
     arrival, numbers = _checked(leaves, target, output)
-    share = _shares(arrival, weight)  # (members or 1, batch)
-    if isinstance(output, Classes) and numbers.shape[1] == 1:
-        # Constant leaves: count what arrives of each class first, (members, leaves, classes), then weigh it.
+    share = shares(arrival, weight)  # (members or 1, batch)
+    if counts_by_class(output, numbers):  # what arrives of each class first, (members, leaves, classes), then its cost
         rows = output.indicators(target, arrival.dtype) * share.unsqueeze(-2)
         arrived = arrival.transpose(-1, -2) @ rows.transpose(-1, -2)
         return (arrived * output.costs(numbers)[:, 0]).sum((-1, -2))
-    return _mean((arrival * output.cost(numbers, target)).sum(-1), share)
-
-
-def expected_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor | None:
-    """`expected` of a batch, with its gradient left in the parameters of the tree: in one pass, where there is one.
-
-    None means that there is none, and that nothing has been done. There is one for softmax branching: on a GPU for
-    classes, on a CPU for binary trees; never where parts of the tree have forward hooks, which a pass would not call.
-    """
-    if has_hooks(tree):
-        return None
-    if tree.fuses(x):
-        return _fused_gradient(tree, x, target, weight)
-    if blocks.suits(tree.leaf, x):
-        with blocks.one_thread() as n_threads:
-            return _blocked_gradient(tree, x, target, weight, n_threads)
-    if tree.structure.is_binary and tree.structure.depth and tree.branching.is_plain and x.device.type == "cpu":
-        return _native_gradient(tree, x, target, weight)
-    return None
-
-
-def _fused_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
-    parts = tree.parts(x)
-    logits = parts[0]
-    tree.output.check_target(target, logits.shape[0], logits.shape[1])
-    with torch.no_grad():
-        share = None if weight is None else _shares(logits, weight)
-        loss, *gradients = fused.expected_cost(*parts, target, share, tree.structure)
-    _backward(parts, gradients)
-    return loss
-
-
-def _blocked_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None, n_threads: int) -> Tensor:
-    """Perceptrons as leaves on a CPU, a few at a time; the decisions learn from the costs after them."""
-    output = tree.output
-    arrival = tree.branching(tree.decision(x))  # (members, batch, leaves)
-    members, batch, _ = arrival.shape
-    output.check_target(target, members, batch)
-    share = _shares(arrival, weight)  # (members or 1, batch)
-    reached = (arrival.detach() * share.unsqueeze(-1)).transpose(-1, -2).contiguous()  # (members, leaves, batch)
-    costs = torch.empty_like(reached)
-    own_targets = target.dim() > (1 if isinstance(output, Classes) else 2)
-
-    def judge(numbers: Tensor, member: int, leaves: slice) -> Tensor:
-        numbers = numbers.requires_grad_()
-        with torch.enable_grad():
-            cost = output.cost(numbers, target[member : member + 1] if own_targets else target)  # (1, batch, leaves)
-            (gradient,) = torch.autograd.grad((cost * reached[member, leaves].t()).sum(), numbers)
-        costs[member, leaves] = cost.detach()[0].t()
-        return gradient
-
-    leaf = tree.leaf
-    assert isinstance(leaf, MLPLeaf | PieceLeaf)
-    blocks.leave_leaf_gradient(leaf, x, judge, n_threads)
-    loss = (arrival * costs.transpose(-1, -2)).sum(-1)
-    loss = _mean(loss, share)
-    if loss.requires_grad:
-        loss.sum().backward()
-    return loss.detach()
-
-
-def _native_gradient(tree: Tree, x: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
-    logits, bias = tree.decision_parts(x)
-    numbers = tree.leaf(x)
-    with outside_autocast(x.device):
-        return _native_walk(tree, single(logits), bias, single(numbers), target, weight)
-
-
-def _native_walk(
-    tree: Tree, logits: Tensor, bias: Tensor | None, numbers: Tensor, target: Tensor, weight: Tensor | None
-) -> Tensor:
-    tree.check_shapes(logits, numbers)
-    # A product does not need its outcome again; a decision of the user's own might. (`data`, since a change through
-    # `detach` would be counted, and make autograd take the gradient through a buffer of zeros.)
-    own = logits.data if bias is not None else logits.detach().clone()
-    output, constant = tree.output, numbers.shape[1] == 1
-    output.check_target(target, logits.shape[0], logits.shape[1])
-    share = _shares(logits, weight)
-    if constant and isinstance(output, Classes):  # through products with indicators, as in `expected`
-        with torch.no_grad():
-            costs = output.costs(numbers)  # (members, 1, leaves, classes)
-            indicators = output.indicators(target, costs.dtype)
-            values, lease = borrow((*costs.shape[::2], logits.shape[1]), costs)  # (members, leaves, batch)
-            if len(values) == 1 and values.shape[1] <= FEW_LEAVES:
-                torch.index_select(costs[0, 0], 1, target.view(-1), out=values[0])
-            else:
-                torch.matmul(costs[:, 0], indicators, out=values)
-            found = native.expect(own, bias, values.transpose(-1, -2), share)
-            del lease
-            mass = indicators @ found.leaves  # (members, classes, leaves): faster in this order
-            said, gradient = numbers, output.gradient(costs, mass.transpose(-1, -2).unsqueeze(1))
-    else:
-        said = output.cost(numbers, target)  # (members, batch or 1, leaves)
-        with torch.no_grad():
-            found = native.expect(own, bias, said.expand(logits.shape[0], logits.shape[1], -1), share)
-            gradient = found.leaves if said.shape[1] == logits.shape[1] else found.leaves.sum(1, keepdim=True)
-    bias_gradient = None if bias is None else found.logits.sum(1)
-    _backward((logits, bias, said), (found.logits, bias_gradient, gradient))
-    return (found.value * share).sum(-1)
-
-
-def _backward(outputs: Sequence[Tensor | None], gradients: Sequence[Tensor | None]) -> None:
-    """Take given gradients further back, through what is learnt."""
-    pairs = [(y, g) for y, g in zip(outputs, gradients, strict=True) if y is not None and y.requires_grad]
-    learnt, given = [y for y, _ in pairs], [g for _, g in pairs]
-    if learnt and learnt[0].device.type == "cpu":
-        # Given gradients make torch load its symbolic shapes, which takes longer than the fit of a small table.
-        _Outcome.apply(given, *learnt).backward()  # type: ignore[no-untyped-call]
-    elif learnt:
-        torch.autograd.backward(learnt, given)
-
-
-class _Outcome(torch.autograd.Function):
-    """A number whose gradient is known already."""
-
-    @staticmethod
-    def forward(ctx: Any, gradients: list[Tensor], *inputs: Tensor) -> Tensor:
-        ctx.gradients = gradients
-        return inputs[0].new_zeros(())
-
-    @staticmethod
-    def backward(ctx: Any, _: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *ctx.gradients
+    return mean_of((arrival * output.cost(numbers, target)).sum(-1), share)
 
 
 def mixture(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:
@@ -176,7 +47,7 @@ def mixture(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | Non
     arrival, numbers = _checked(leaves, target, output)
     floor = torch.finfo(arrival.dtype).tiny  # a leaf that nobody reaches has no say, rather than an infinite one
     joint = arrival.clamp_min(floor).log() - output.negative_log_likelihood(numbers, target)
-    return _mean(-joint.logsumexp(-1), _shares(arrival, weight))
+    return mean_of(-joint.logsumexp(-1), shares(arrival, weight))
 
 
 def selected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:
@@ -184,7 +55,7 @@ def selected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | No
     arrival, numbers = _checked(leaves, target, output)
     chosen = arrival.argmax(-1, keepdim=True)
     cost = torch.take_along_dim(output.negative_log_likelihood(numbers, target), chosen, dim=-1).squeeze(-1)
-    return _mean(cost, _shares(arrival, weight))
+    return mean_of(cost, shares(arrival, weight))
 
 
 def balance(arrivals: list[Tensor], branching: Tensor, structure: Structure, weight: Tensor | None = None) -> Tensor:
@@ -206,7 +77,7 @@ def balance(arrivals: list[Tensor], branching: Tensor, structure: Structure, wei
     Tensor of shape (members,)
     """
     branching = single(branching)
-    share = _shares(branching, weight).unsqueeze(-1)  # (members or 1, batch, 1)
+    share = shares(branching, weight).unsqueeze(-1)  # (members or 1, batch, 1)
     eps, tiny = torch.finfo(branching.dtype).eps, torch.finfo(branching.dtype).tiny
     total = branching.new_zeros(branching.shape[0])
     tables = _layer_tables(structure, branching.dtype, branching.device)
@@ -249,19 +120,21 @@ def outside_autocast(device: torch.device) -> AbstractContextManager[Any]:
     return torch.autocast(device.type, enabled=False) if torch.is_autocast_enabled(device.type) else nullcontext()
 
 
-def _shares(arrival: Tensor, weight: Tensor | None) -> Tensor:
-    """Each row's share of the mean, (members or 1, batch), in single precision at least."""
-    batch, dtype = arrival.shape[1], torch.promote_types(arrival.dtype, torch.float32)
+def shares(like: Tensor, weight: Tensor | None) -> Tensor:
+    """Return each row's share of the mean, (members or 1, batch), in single precision at least.
+
+    `like` is (members, batch, ...) on the device and in the precision of the computation.
+    """
+    batch, dtype = like.shape[1], torch.promote_types(like.dtype, torch.float32)
     if weight is None:
-        return arrival.new_full((1, batch), 1 / max(batch, 1), dtype=dtype)
-    if weight.shape not in ((batch,), (arrival.shape[0], batch)):
-        raise ValueError(
-            f"weight must be ({batch},) or ({arrival.shape[0]}, {batch}), however: shape={tuple(weight.shape)}"
-        )
+        return like.new_full((1, batch), 1 / max(batch, 1), dtype=dtype)
+    if weight.shape not in ((batch,), (like.shape[0], batch)):
+        raise ValueError(f"weight must be ({batch},) or ({like.shape[0]}, {batch}), got {tuple(weight.shape)}")
     weight = weight.to(dtype)
     total = weight.sum(-1, keepdim=True)
     return (weight / total.clamp_min(torch.finfo(weight.dtype).tiny)).reshape(-1, batch)
 
 
-def _mean(rows: Tensor, share: Tensor) -> Tensor:
+def mean_of(rows: Tensor, share: Tensor) -> Tensor:
+    """Return the mean of a value of each row, (members, batch), by their shares: (members,)."""
     return (rows * share).sum(-1)

@@ -17,7 +17,7 @@ from toolkit.idx import FILES
 
 from tartree import losses, ops
 from tartree.nn import Leaves
-from tartree.ops import fused
+from tartree.ops import backend
 from tartree.training import History
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
@@ -215,10 +215,10 @@ def test_a_curve_that_is_cut_says_so(monkeypatch):
 
 
 def test_kernels_are_switched_off_and_on(monkeypatch):
-    monkeypatch.setattr(fused, "suits", lambda *arguments: True)
+    monkeypatch.setattr(backend, "takes_kernels", lambda *arguments: True)
     with backends.natively():
-        assert not fused.suits(1, 2, 3)
-    assert fused.suits(1, 2, 3)
+        assert not backend.takes_kernels(1, 2, 3)
+    assert backend.takes_kernels(1, 2, 3)
 
 
 def test_other_shapes_run_after_a_failure(monkeypatch):

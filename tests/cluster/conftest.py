@@ -9,7 +9,7 @@ import warnings
 
 import pytest
 
-from tartree.cluster.connecting import quoted_python
+from tartree.cluster.connection import quoted_python
 
 # Before Ray is imported anywhere: no word to anybody, nobody else may come in, and its controllers look often.
 os.environ |= {

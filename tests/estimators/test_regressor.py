@@ -95,7 +95,7 @@ def test_a_linear_model_takes_its_place_with_early_stopping_too():
 
 
 def test_ctrl_c_while_depths_are_compared_leaves_a_fitted_model(monkeypatch):
-    from tartree.estimators import base
+    from tartree.model import pipeline
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 3))
@@ -106,8 +106,8 @@ def test_ctrl_c_while_depths_are_compared_leaves_a_fitted_model(monkeypatch):
         settings["callbacks"] = [lambda epoch: (_ for _ in ()).throw(KeyboardInterrupt) if epoch.number == 3 else None]
         return train(*arguments, **settings)
 
-    train = base.train
-    monkeypatch.setattr(base, "train", interrupted)
+    train = pipeline.train
+    monkeypatch.setattr(pipeline, "train", interrupted)
     with pytest.warns(UserWarning, match="interrupted after 3 of"):
         model = TartRegressor(random_state=0).fit(X, X[:, 0])
     assert len(calls) == 1
@@ -197,7 +197,7 @@ def test_rows_without_weight_set_no_limits():
 
 
 def test_a_stream_has_the_same_limits(tmp_path, monkeypatch):
-    monkeypatch.setattr("tartree.table.parquet.IN_MEMORY_VALUES", 100)
+    monkeypatch.setattr("tartree.table.parquet.parquet_table.IN_MEMORY_VALUES", 100)
     X, y = trend(2000)
     table = pd.DataFrame(X, columns=list("abc")).assign(y=y[:, 0])
     table.to_parquet(tmp_path / "rows.parquet")

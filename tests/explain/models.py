@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from tartree import TartClassifier, TartRegressor
-from tartree.explain.simplification.simplifier import estimator_with
 from tartree.explain.simplification.subtree import shrink_structure, shrink_tree
-from tartree.explain.tree_evaluation import double_tree
+from tartree.model import fitted_model
 from tests.tolerances import on_cpu
 
 KINDS = {
@@ -74,11 +73,21 @@ def stir(model, seed, size):
     return model
 
 
+def double_tree(source):
+    """The tree of a fitted estimator in double precision."""
+    return fitted_model(source).double_tree()
+
+
+def encode(source, X):
+    """Rows as the tree reads them, (rows, features)."""
+    return fitted_model(source).encode(X)
+
+
 def prune(model, leaves):
     """The model without some leaves and without a refit: an irregular structure."""
     tree = double_tree(model)
     origin = shrink_structure(tree.structure, [(tree.structure.depth, leaf) for leaf in leaves])
-    return estimator_with(model, shrink_tree(tree, origin))
+    return model.with_model(model.model_.with_tree(shrink_tree(tree, origin)))
 
 
 def predictions(model, X):
@@ -87,3 +96,8 @@ def predictions(model, X):
     if hasattr(model, "classes_"):
         return model.predict_proba(X)
     return np.asarray(model.predict(X)).reshape(len(X), -1)
+
+
+def changes(before, after, X):
+    """Changes of the predictions, in standard deviations of the target for values."""
+    return np.abs(predictions(before, X) - predictions(after, X)) / getattr(before, "target_scale_", 1.0)

@@ -36,7 +36,7 @@ def test_a_number_of_terms(model, wrong):
         lambda: model.simplify(X, max_boxes=wrong),
     ]
     for call in calls:
-        with pytest.raises(ValueError, match=f"max_[a-z]+ must be an integer of at least 1, however: .*{wrong}"):
+        with pytest.raises(ValueError, match=f"max_[a-z]+ must be an integer of at least 1, got .*{wrong}"):
             call()
 
 
@@ -76,7 +76,7 @@ def test_not_fitted(call, estimator, model, tmp_path):
 def test_another_library(call, model, tmp_path):
     X = model[1][["age"]]
     y = model[1]["smoker"]
-    with pytest.raises(TypeError, match="DecisionTreeClassifier is not a tartree model"):
+    with pytest.raises(TypeError, match="DecisionTreeClassifier, which is no tartree model"):
         call(DecisionTreeClassifier().fit(X, y), X, y, tmp_path / "page.html")
 
 
@@ -110,6 +110,6 @@ def test_sizes_beyond_eight_are_bisected(needed, monkeypatch):
         return size, size, 0.0 if size >= needed else 1.0
 
     monkeypatch.setattr(_Work, "fitted", fitted)
-    assert _Work(model, X).smallest(32, 0.01, None) == (needed, needed)
+    assert _Work(model.model_, X).smallest(32, 0.01, None) == (needed, needed)
     assert len(tried) < 20
-    assert _Work(model, X).smallest(min(needed, 5), 0.01, None)[0] == min(needed, 5)
+    assert _Work(model.model_, X).smallest(min(needed, 5), 0.01, None)[0] == min(needed, 5)

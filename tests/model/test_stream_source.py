@@ -10,10 +10,11 @@ from sklearn.base import clone
 from sklearn.utils import compute_sample_weight
 
 from tartree import TartClassifier, TartRegressor, load
-from tartree.model import stream_blocks
+from tartree.model import pipeline, stream_blocks
 from tartree.model.stream_blocks import draws
 from tartree.model.stream_source import StreamSource
-from tartree.table import ParquetTable, sketch, statistics
+from tartree.table import ParquetTable, sketch
+from tartree.table.columns import category
 from tartree.training import SINGLE_WORKER
 from tartree.training.recipe import Recipe
 from tartree.training.shards import Shards
@@ -197,7 +198,7 @@ def test_early_stopping_holds_out_the_same_rows(folder, whole):
     assert not np.array_equal(draws(4, 0, 100), drawn[:100])
 
 
-def in_a_team(make, table, target, weight=None, size=2):
+def fit_with_workers(make, table, target, weight=None, size=2):
     """Estimators that workers have fitted together."""
 
     def work(worker):
@@ -208,10 +209,10 @@ def in_a_team(make, table, target, weight=None, size=2):
     return together(work, size)
 
 
-def test_a_team_learns_what_one_worker_learns(folder):
+def test_a_worker_group_fits_what_one_worker_fits(folder):
     """Two workers in threads: the same batches, gradients put together, early stopping decided together."""
     alone = classifier(early_stopping=True).fit(stream(folder, "value", "weight"), "label")
-    models = in_a_team(lambda: classifier(early_stopping=True), stream(folder, "value", "weight"), "label")
+    models = fit_with_workers(lambda: classifier(early_stopping=True), stream(folder, "value", "weight"), "label")
     for model in models:
         np.testing.assert_allclose(model.predict_proba(folder), alone.predict_proba(folder), atol=1e-5)
         np.testing.assert_allclose(model.history_["validation_loss"], alone.history_["validation_loss"], atol=1e-5)
@@ -222,7 +223,7 @@ def test_a_team_learns_what_one_worker_learns(folder):
 def test_the_encoding_is_the_same_for_any_number_of_workers(folder, monkeypatch, numeric):
     """To the last bit, also where there are more values and more texts than are counted one by one."""
     monkeypatch.setattr(sketch, "SIZE", 128)
-    monkeypatch.setattr(statistics, "MOST_LEVELS", 2)
+    monkeypatch.setattr(category, "MOST_LEVELS", 2)
 
     def make():
         recipe = Recipe(epochs=1, batch_size=2048)
@@ -232,7 +233,7 @@ def test_the_encoding_is_the_same_for_any_number_of_workers(folder, monkeypatch,
         table = stream(folder, "value")
         if size == 1:
             return [make().fit(table, "label", "weight")]
-        return in_a_team(make, table, "label", "weight", size)
+        return fit_with_workers(make, table, "label", "weight", size)
 
     alone = fitted(1)[0]
     assert alone.encoder_.columns_[1].gaps  # the median fills its gaps
@@ -247,18 +248,18 @@ def test_a_regression_is_standardised_the_same_by_any_number_of_workers(folder):
         return TartRegressor(depth=1, epochs=1, early_stopping=False, random_state=0)
 
     alone = make().fit(stream(folder, "label"), "value", "weight")
-    for model in in_a_team(make, stream(folder, "label"), "value", "weight"):
+    for model in fit_with_workers(make, stream(folder, "label"), "value", "weight"):
         assert (model.target_center_ == alone.target_center_).all()
         assert (model.target_scale_ == alone.target_scale_).all()
 
 
 def test_held_out_rows_with_weight_may_all_be_with_one_worker(whole, tmp_path):
-    """In the second of eight lanes: the first worker has nothing to stop by, and neither has most of the table."""
+    """In the second of eight shards: the first worker has nothing to stop by, and neither has most of the table."""
     whole = whole.select(["a", "b", "label", "weight"])
     pq.write_table(whole, tmp_path / "rows.parquet", row_group_size=400)
     table = ParquetTable(tmp_path, in_memory=False)
     second = Shards.deal([block.rows for block in table.blocks]).blocks[1]
-    seed = int(classifier()._draw_seeds(np.random.RandomState(0))[0])
+    seed = int(classifier().spec().draw_seeds()[0])
     out = draws(seed, 0, whole.num_rows) < Recipe().validation_fraction
     for block in second:
         start, n_rows = table.blocks[block].first, table.blocks[block].rows
@@ -268,7 +269,7 @@ def test_held_out_rows_with_weight_may_all_be_with_one_worker(whole, tmp_path):
     table = ParquetTable(tmp_path, in_memory=False)
     alone = classifier(early_stopping=True).fit(table, "label", "weight")
     assert np.isfinite(alone.history_["validation_loss"]).all()
-    for model in in_a_team(lambda: classifier(early_stopping=True), table, "label", "weight"):
+    for model in fit_with_workers(lambda: classifier(early_stopping=True), table, "label", "weight"):
         np.testing.assert_allclose(model.history_["validation_loss"], alone.history_["validation_loss"], atol=1e-5)
         np.testing.assert_allclose(model.predict_proba(table), alone.predict_proba(table), atol=1e-5)
 
@@ -276,42 +277,42 @@ def test_held_out_rows_with_weight_may_all_be_with_one_worker(whole, tmp_path):
 class MemoryStore:
     """Keeps the last state in memory; it may lose the worker after an epoch."""
 
-    def __init__(self, stop_after=None, kept=None):
-        self.stop_after, self.kept = stop_after, kept
+    def __init__(self, stop_after=None, state=None):
+        self.stop_after, self.state = stop_after, state
 
     def load(self):
-        return self.kept
+        return self.state
 
     def save(self, epoch, state):
-        self.kept = state()
+        self.state = state()
         if epoch == self.stop_after:
             raise ConnectionError("the worker is lost")
 
 
-def cut_off(model, table, epoch, team=SINGLE_WORKER):
+def cut_off(model, table, epoch, workers=SINGLE_WORKER):
     """The state of a fit that was cut off after an epoch."""
-    keeper = MemoryStore(stop_after=epoch)
+    store = MemoryStore(stop_after=epoch)
     with pytest.raises(ConnectionError):
-        model.fit_source(StreamSource(table, ["label"]), workers=team, checkpoints=keeper)
-    return keeper.kept
+        model.fit_source(StreamSource(table, ["label"]), workers=workers, checkpoints=store)
+    return store.state
 
 
-def test_a_run_that_was_cut_off_goes_on_as_if_nothing_had_been(folder):
+def test_a_resumed_run_equals_one_that_was_not_cut_off(folder):
     table = stream(folder, "value", "weight")
     whole = classifier(early_stopping=True).fit(table, "label")
     cut = classifier(early_stopping=True)
-    keeper = MemoryStore(kept=cut_off(cut, table, 3))
+    store = MemoryStore(state=cut_off(cut, table, 3))
     assert not hasattr(cut, "tree_")
-    cut.fit_source(StreamSource(table, ["label"]), checkpoints=keeper)
+    cut.fit_source(StreamSource(table, ["label"]), checkpoints=store)
     assert len(cut.history_) == len(whole.history_)
     assert_same(cut.predict_proba(folder), whole.predict_proba(folder))
     finished = classifier(early_stopping=True)
-    finished.fit_source(StreamSource(table, ["label"]), checkpoints=keeper)  # nothing is left to do
+    finished.fit_source(StreamSource(table, ["label"]), checkpoints=store)  # nothing is left to do
     assert_same(finished.predict_proba(folder), whole.predict_proba(folder))
     np.testing.assert_allclose(finished.feature_importances_, whole.feature_importances_)
 
 
-def test_a_run_goes_on_with_more_workers_than_it_had(folder, monkeypatch):
+def test_a_run_is_resumed_with_more_workers(folder, monkeypatch):
     monkeypatch.setattr(sketch, "SIZE", 128)
     table = stream(folder, "value", "weight")
 
@@ -323,7 +324,7 @@ def test_a_run_goes_on_with_more_workers_than_it_had(folder, monkeypatch):
 
     def end(worker):
         model = make()
-        model.fit_source(StreamSource(table, ["label"]), workers=worker, checkpoints=MemoryStore(kept=state))
+        model.fit_source(StreamSource(table, ["label"]), workers=worker, checkpoints=MemoryStore(state=state))
         return model
 
     whole = make().fit(table, "label")
@@ -355,7 +356,7 @@ def test_what_was_best_before_a_run_was_cut_off_stays_best(noise, more):
     last, best = len(whole.history_), int(whole.history_.best_epoch[0])
     assert best + 6 == last < 40
     cut = make()
-    cut.fit_source(StreamSource(noise, ["label"]), checkpoints=MemoryStore(kept=cut_off(make(), noise, best + 2)))
+    cut.fit_source(StreamSource(noise, ["label"]), checkpoints=MemoryStore(state=cut_off(make(), noise, best + 2)))
     assert len(cut.history_) == last
     assert cut.history_.best_epoch.tolist() == [best]
     assert_same(cut.history_["loss"], whole.history_["loss"])
@@ -399,9 +400,9 @@ def test_small_tables_are_read_into_memory(folder, monkeypatch):
     assert ParquetTable(folder).in_memory
     model = classifier().fit(folder, "label")
     assert not model.streamed_
-    from tartree.table import parquet
+    from tartree.table.parquet import parquet_table
 
-    monkeypatch.setattr(parquet, "IN_MEMORY_VALUES", 100)
+    monkeypatch.setattr(parquet_table, "IN_MEMORY_VALUES", 100)
     assert not ParquetTable(folder).in_memory
     assert classifier().set_params(epochs=1).fit(folder, "label").streamed_
 
@@ -441,7 +442,7 @@ def infinite(table):
 )
 def test_a_wrong_file_is_named_before_training(folder, tmp_path, change, message, monkeypatch):
     place = damaged(folder, tmp_path, change)
-    monkeypatch.setattr(streaming, "train", lambda *a, **k: pytest.fail("training has begun"))
+    monkeypatch.setattr(pipeline, "train", lambda *a, **k: pytest.fail("training has begun"))
     model = classifier()
     with pytest.raises(ValueError, match=message):
         model.fit(stream(place), "label")
@@ -454,7 +455,7 @@ def test_weights_must_be_numbers(folder, tmp_path):
     place = damaged(folder, tmp_path, change)
     with pytest.raises(ValueError, match=r"rows-1\.parquet: sample_weight 'weight' must hold numbers of at least 0"):
         classifier().fit(stream(place), "label", "weight")
-    with pytest.raises(ValueError, match="sample_weight 'colour' must hold numbers, however: its type is string"):
+    with pytest.raises(ValueError, match="sample_weight 'colour' must hold numbers, got type string"):
         classifier().fit(stream(folder), "label", "colour")
 
 
@@ -474,7 +475,7 @@ def test_wrong_arguments(folder):
         classifier().fit(table, "value")
     with pytest.raises(ValueError, match="target 'colour' must hold numbers"):
         TartRegressor().fit(table, "colour")
-    with pytest.raises(ValueError, match="must be learnt with Adam"):
+    with pytest.raises(ValueError, match="needs the optimizer 'adam', got 'lbfgs'"):
         TartClassifier(recipe=Recipe(optimizer="lbfgs"), early_stopping=False).fit(table, "label")
     labels = rows_of(0)["label"].to_numpy()
     fitted = clone(classifier()).fit(np.random.default_rng(0).normal(size=(FILE_ROWS, 2)), labels)
@@ -504,7 +505,7 @@ def test_labels_of_other_types(tmp_path):
 def test_statistics_read_each_block_once(folder):
     table = stream(folder, "value", "weight")
     roles = stream_blocks.Roles(["a", "b", "colour", "day"], ["label"], None, seed=1)
-    target = classifier()._target_statistics(1)
+    target = classifier().spec().codec_type.statistics(1)
     found = stream_blocks.collect_statistics(
         stream_blocks.RawBlocks(table, roles), range(len(table.blocks)), target, stream_blocks.SplitFractions(0.2)
     )
@@ -529,15 +530,15 @@ def test_an_infinite_target_is_named_before_training(folder, tmp_path):
         return table.set_column(table.schema.get_field_index("value"), "value", pa.array(values))
 
     place = damaged(folder, tmp_path, rewrite(change))
-    with pytest.raises(ValueError, match=r"rows-1\.parquet: target 'value' must be finite, however: row 3 "):
+    with pytest.raises(ValueError, match=r"rows-1\.parquet: target 'value' must be finite, but row 3 "):
         TartRegressor(epochs=1).fit(ParquetTable(place, in_memory=False), "value")
 
 
 @pytest.mark.parametrize("kind", ["weights", "classes", "values"])
 def test_early_stopping_needs_rows_with_weight_to_stop_by(folder, whole, tmp_path, kind, monkeypatch):
     """Those that are held out have none: an error before training, not a loss that is no number."""
-    monkeypatch.setattr(streaming, "train", lambda *a, **k: pytest.fail("training has begun"))
-    seed = int(classifier()._draw_seeds(np.random.RandomState(0))[0])
+    monkeypatch.setattr(pipeline, "train", lambda *a, **k: pytest.fail("training has begun"))
+    seed = int(classifier().spec().draw_seeds()[0])
     out = draws(seed, 0, whole.num_rows) < Recipe().validation_fraction
     label = pa.array(np.where(out, "never", whole["label"].to_numpy()))
     rows = whole.select(["a", "value"]).append_column("label", label).append_column("weight", pa.array(1.0 - out))
@@ -551,8 +552,8 @@ def test_early_stopping_needs_rows_with_weight_to_stop_by(folder, whole, tmp_pat
     if kind == "values":
         model = TartRegressor(early_stopping=True, random_state=0)
     drop = [name for name in ("label", "value", "weight") if name not in (target, weight)]
-    said = rf"it holds out 0 of {(~out).sum():,} rows with weight; use early_stopping=False"
-    with pytest.raises(ValueError, match=said):
+    message = rf"holds out 0 of {(~out).sum():,} rows with weight; use early_stopping=False"
+    with pytest.raises(ValueError, match=message):
         model.fit(stream(tmp_path, *drop), target, weight)
     assert not hasattr(model, "encoder_")
 

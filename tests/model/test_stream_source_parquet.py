@@ -94,19 +94,19 @@ def wrong_in(place, column, row, value):
 
 @WAYS
 @pytest.mark.parametrize(
-    ("make", "target", "column", "value", "said"),
+    ("make", "target", "column", "value", "message"),
     [
         (TartClassifier, "y", "b", np.inf, r"column 'b' must hold finite numbers .* row 2501 "),
-        (TartClassifier, "y", "y", None, r"target 'y' must have a value in every row, however: row 2501 "),
-        (TartRegressor, "z", "z", np.nan, r"target 'z' must have a value in every row, however: row 2501 "),
-        (TartRegressor, "z", "z", np.inf, r"target 'z' must be finite, however: row 2501 "),
-        (TartRegressor, "z", "w", -1.0, r"sample_weight 'w' must hold numbers of at least 0.*: row 2501 holds -1"),
+        (TartClassifier, "y", "y", None, r"target 'y' must have a value in every row, but row 2501 "),
+        (TartRegressor, "z", "z", np.nan, r"target 'z' must have a value in every row, but row 2501 "),
+        (TartRegressor, "z", "z", np.inf, r"target 'z' must be finite, but row 2501 "),
+        (TartRegressor, "z", "w", -1.0, r"sample_weight 'w' must hold numbers of at least 0.*, but row 2501 holds -1"),
     ],
 )
-def test_a_wrong_value_is_named_with_its_file_and_its_row(tmp_path, in_memory, make, target, column, value, said):
+def test_a_wrong_value_is_named_with_its_file_and_its_row(tmp_path, in_memory, make, target, column, value, message):
     table = ParquetTable(wrong_in(tmp_path, column, 2501, value), in_memory=in_memory)
     names = ["a", "b", target, "w"]
-    with pytest.raises(ValueError, match=rf"1\.parquet: {said}"):
+    with pytest.raises(ValueError, match=rf"1\.parquet: {message}"):
         make(depth=1, epochs=1).fit(table.select(names), target, "w")  # where every other row has no weight
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tartree import Structure, losses
-from tartree.nn import Classes, Gaussian, Leaves, Tree, Values, best_leaf, combine, search
+from tartree.nn import Classes, Gaussian, Leaves, Tree, Values, best_leaf, combine, dispatch, leaf_search
 
 from ..conftest import IRREGULAR
 from ..optional import given, st
@@ -28,10 +28,10 @@ def way(request, monkeypatch):
     """Make every search go one way, or the way it would choose itself."""
     costs = {"rows": (3.0, 1.0, 2.0), "blocks": (3.0, 2.0, 1.0)}
     if request.param in costs:
-        usual = best_leaf._costs
-        monkeypatch.setattr(best_leaf, "_costs", lambda s, batch: _forced(usual(s, batch), *costs[request.param]))
+        usual = dispatch._costs
+        monkeypatch.setattr(dispatch, "_costs", lambda s, batch: _forced(usual(s, batch), *costs[request.param]))
         monkeypatch.setattr(best_leaf, "_is_soft", lambda *_: False)
-        monkeypatch.setattr(best_leaf, "PATIENCE", 1e6)
+        monkeypatch.setattr(dispatch, "PATIENCE", 1e6)
     return request.param
 
 
@@ -68,7 +68,7 @@ def check(tree, x):
 def test_it_is_the_argmax(structure, decision_layers, sharpness, way):
     tree = build(structure, sharpness, decision_layers=decision_layers, members=3)
     x = torch.randn(40, 6, dtype=torch.float64)
-    assert best_leaf.applies(tree, x)
+    assert dispatch.searcher_of(tree, x) is not None
     check(tree, x)
     check(tree, torch.randn(3, 40, 6, dtype=torch.float64))
 
@@ -100,7 +100,7 @@ def test_temperatures(structure, temperature, way):
 @pytest.mark.parametrize("structure", [Structure(6), Structure(4, 4), *TREES[-4:]], ids=str)
 def test_ties_go_to_the_first_leaf(structure, way, monkeypatch):
     """Each row has its own nodes that split evenly or not at all: leaves far apart arrive exactly equally."""
-    monkeypatch.setattr(search, "MOST_BLOCKS", 1.0)  # no row is given up
+    monkeypatch.setattr(leaf_search, "MOST_BLOCKS", 1.0)  # no row is given up
     n_rows = 400
     tree = build(structure, n_features=n_rows, members=2)
     weight, bias = tree.decision.mlp.weights[0], tree.decision.mlp.biases[0]  # a feature is a row
@@ -131,7 +131,7 @@ def test_only_a_path_is_visited_in_a_sharp_tree():
             visited.append(node)
             return super().__getitem__(node)
 
-    searcher = search.Searcher(build(Structure(10), 1e3))
+    searcher = leaf_search.Searcher(build(Structure(10), 1e3))
     searcher.rows = [Watched(own) for own in searcher.rows]
     for row in torch.randn(20, 6, dtype=torch.float64).numpy():
         visited.clear()
@@ -142,7 +142,7 @@ def test_only_a_path_is_visited_in_a_sharp_tree():
 def test_a_soft_tree_is_given_up_in_time(way):
     """Even splits make a search visit every node: it is answered by the full computation, row by row or at once."""
     tree = build(Structure(11), 1e-3)
-    searcher = search.Searcher(tree)
+    searcher = leaf_search.Searcher(tree)
     x = torch.randn(3, 6, dtype=torch.float64)
     assert searcher.search(0, x[0].numpy(), 500) is None
     check(tree, x)
@@ -171,8 +171,8 @@ def test_rows_that_are_given_up_are_answered(n_rows, n_sharp, monkeypatch):
 def test_a_soft_tree_is_not_searched_to_its_last_row(monkeypatch):
     tree = build(Structure(12), n_features=800)
     searched = []
-    usual = search.Searcher.search
-    monkeypatch.setattr(search.Searcher, "search", lambda *arguments: searched.append(1) or usual(*arguments))
+    usual = leaf_search.Searcher.search
+    monkeypatch.setattr(leaf_search.Searcher, "search", lambda *arguments: searched.append(1) or usual(*arguments))
     check(tree, torch.randn(30, 800, dtype=torch.float64))
     assert len(searched) == 4
 
@@ -199,7 +199,7 @@ def test_a_trained_tree():
 @pytest.mark.parametrize("few", [False, True])
 def test_predictions_are_those_of_all_leaves(leaf_layers, output, own_input, few, monkeypatch):
     if few:
-        monkeypatch.setattr(best_leaf, "ONE_LEAF", 0.0)
+        monkeypatch.setattr(dispatch, "ONE_LEAF", 0.0)
     tree = build(Structure(4), 3.0, output=output, leaf_layers=leaf_layers, members=2)
     x = torch.randn(*([2] if own_input else []), 30, 6, dtype=torch.float64)
     arrival, numbers = tree(x)
@@ -225,7 +225,7 @@ def test_whatever_cannot_be_searched_is_computed_in_full(settings):
     structure = settings.pop("structure", Structure(3))
     tree = build(structure, **settings)
     x = torch.randn(*([1] if "decision" in settings else []), 9, 6, dtype=torch.float64)
-    assert not best_leaf.applies(tree, x)
+    assert dispatch.searcher_of(tree, x) is None
     leaf, arrival = best_leaf.best_leaf(tree, x)
     assert torch.equal(leaf, tree(x).arrival.argmax(-1))
     assert torch.equal(arrival, tree(x).arrival.amax(-1))
@@ -234,14 +234,14 @@ def test_whatever_cannot_be_searched_is_computed_in_full(settings):
 def test_training_and_gradients_are_left_alone():
     tree = build(Structure(3))
     x = torch.randn(4, 6, dtype=torch.float64)
-    assert best_leaf.applies(tree, x)
-    assert not best_leaf.applies(tree, x.half())
-    assert not best_leaf.applies(tree, x[:, :5])
-    assert not best_leaf.applies(tree, x[:0])
+    assert dispatch.searcher_of(tree, x) is not None
+    assert dispatch.searcher_of(tree, x.half()) is None
+    assert dispatch.searcher_of(tree, x[:, :5]) is None
+    assert dispatch.searcher_of(tree, x[:0]) is None
     assert tree.predict(x[:0], "single").shape == (1, 0, 3)
-    assert not best_leaf.applies(tree.train(), x)
+    assert dispatch.searcher_of(tree.train(), x) is None
     with torch.enable_grad():
-        assert not best_leaf.applies(tree.eval(), x)
+        assert dispatch.searcher_of(tree.eval(), x) is None
         assert tree.predict(x, "single").requires_grad
 
 
@@ -276,10 +276,10 @@ def test_it_sees_a_module_that_cannot_be_searched(way):
 
     searchable = tree.decision.mlp
     tree.decision.mlp = Turned(6, searchable.sizes).double()
-    assert not best_leaf.applies(tree, x)
+    assert dispatch.searcher_of(tree, x) is None
     check(tree, x)
     tree.decision.mlp = searchable
-    assert best_leaf.applies(tree, x)
+    assert dispatch.searcher_of(tree, x) is not None
     check(tree, x)
 
 
@@ -287,7 +287,7 @@ def test_it_sees_a_module_that_cannot_be_searched(way):
 @pytest.mark.parametrize("before", [False, True])
 def test_forward_hooks_are_called(name, before, monkeypatch):
     """Hooks that turn what goes in or comes out are seen in what is predicted, and no longer when they are gone."""
-    monkeypatch.setattr(best_leaf, "ONE_LEAF", 0.0)  # leaves that search would not call as a whole
+    monkeypatch.setattr(dispatch, "ONE_LEAF", 0.0)  # leaves that search would not call as a whole
     tree = build(Structure(5), 3.0)
     x = torch.randn(20, 6, dtype=torch.float64)
     plain = tree.predict(x, "single")
@@ -299,7 +299,7 @@ def test_forward_hooks_are_called(name, before, monkeypatch):
         handle = module.register_forward_hook(
             lambda _, given, out: called.append(name) or (Leaves(*(-part for part in out)) if name == "" else -out)
         )
-    assert not best_leaf.applies(tree, x)
+    assert dispatch.searcher_of(tree, x) is None
     arrival, numbers = tree(x)
     called.clear()
     hooked = tree.predict(x, "single")
@@ -309,7 +309,7 @@ def test_forward_hooks_are_called(name, before, monkeypatch):
     if not name.startswith("leaf") and name:
         assert torch.equal(best_leaf.best_leaf(tree, x)[0], arrival.argmax(-1))
     handle.remove()
-    assert best_leaf.applies(tree, x)
+    assert dispatch.searcher_of(tree, x) is not None
     assert torch.equal(tree.predict(x, "single"), plain)
 
 
@@ -318,14 +318,14 @@ def made(monkeypatch):
     """What was asked for of searchers and of nodes."""
     asked = []
 
-    class Counted(search.Searcher):
+    class Counted(leaf_search.Searcher):
         def __init__(self, tree):
             asked.append("searcher")
             super().__init__(tree)
 
-    usual = search.nodes_of
-    monkeypatch.setattr(search, "nodes_of", lambda structure: asked.append("nodes") or usual(structure))
-    monkeypatch.setattr(best_leaf, "Searcher", Counted)
+    usual = leaf_search.nodes_of
+    monkeypatch.setattr(leaf_search, "nodes_of", lambda structure: asked.append("nodes") or usual(structure))
+    monkeypatch.setattr(dispatch, "Searcher", Counted)
     return asked
 
 
@@ -362,11 +362,11 @@ def test_nodes_are_found_once_for_a_structure(made):
 def test_what_it_remembers_goes_with_the_tree():
     tree = build(Structure(3))
     best_leaf.best_leaf(tree, torch.randn(1, 6, dtype=torch.float64))
-    before = len(best_leaf._searchers)
+    before = len(dispatch._searchers)
     assert len(pickle.dumps(tree)) == len(pickle.dumps(copy.deepcopy(tree)))
     del tree
     gc.collect()
-    assert len(best_leaf._searchers) < before
+    assert len(dispatch._searchers) < before
 
 
 @pytest.mark.parametrize("rows", [1, 30])
@@ -417,7 +417,7 @@ def short_way(monkeypatch):
         raise AssertionError("the short way was not taken")
 
     monkeypatch.setattr(best_leaf, "_best_leaf", refuse)
-    monkeypatch.setattr(best_leaf, "_costs", lambda *_: (3.0, 1.0, 2.0))
+    monkeypatch.setattr(dispatch, "_costs", lambda *_: (3.0, 1.0, 2.0))
 
 
 @pytest.mark.usefixtures("short_way")
@@ -425,7 +425,7 @@ def short_way(monkeypatch):
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 @pytest.mark.parametrize("sharpness", [0.1, 3.0, 1e3])
 def test_one_row_of_one_tree(sharpness, temperature, patience, monkeypatch):
-    monkeypatch.setattr(best_leaf, "PATIENCE", patience)
+    monkeypatch.setattr(dispatch, "PATIENCE", patience)
     tree = build(Structure(8), sharpness, leaf_layers=0, temperature=temperature)
     for x in torch.randn(40, 1, 6, dtype=torch.float64):
         arrival, numbers = tree(x)

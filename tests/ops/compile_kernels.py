@@ -7,8 +7,8 @@ from triton.compiler import ASTSource
 
 from tartree import Structure
 from tartree.nn import unit_kernels
-from tartree.nn.units import FusedUnits
-from tartree.ops import fused, kernels
+from tartree.nn.hidden_units import FusedUnits
+from tartree.ops import backend, fused, kernels
 from tartree.training import step_kernels
 from tartree.training.adam import KernelAdam
 
@@ -44,7 +44,7 @@ class Compiler:
 
 
 def main():
-    assert fused.has_triton()  # which every caller asks first
+    assert backend.has_triton()  # which every caller asks first
     for module, names in (
         (kernels, ["binary", "layered", "finish", "pick"]),
         (step_kernels, ["gather", "advance", "adam"]),

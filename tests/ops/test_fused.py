@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from tartree import Structure, losses, ops
-from tartree.nn import Classes, Leaves, Tree, Values, combine
-from tartree.ops import fused
+from tartree.nn import Classes, Leaves, Tree, Values, combine, dispatch
+from tartree.ops import backend, fused
 
 from ..conftest import DEVICE
 
@@ -170,47 +170,47 @@ class Sized:
 def triton(monkeypatch):
     """Triton as if it were here; set to False, as if it were not."""
     found = {"triton": True}
-    monkeypatch.setattr(fused, "has_triton", lambda: found["triton"])
+    monkeypatch.setattr(backend, "has_triton", lambda: found["triton"])
     return found
 
 
 def test_who_suits(triton):
     """One thing after another that does not suit, each with its nearest neighbour that does."""
     x = Sized(2, 3)
-    assert fused.suits(x, Structure(3), 10)
-    assert not fused.suits(Sized(2, 3, device="cpu"), Structure(3), 10)
+    assert backend.takes_kernels(x, Structure(3), 10)
+    assert not backend.takes_kernels(Sized(2, 3, device="cpu"), Structure(3), 10)
     for dtype in (torch.bfloat16, torch.float16):
-        assert fused.suits(Sized(2, 3, dtype=dtype), Structure(3))
-    assert not fused.suits(Sized(2, 3, dtype=torch.float64), Structure(3))
-    assert fused.suits(x, Structure(3), fused.MOST_CLASSES)
-    assert not fused.suits(x, Structure(3), fused.MOST_CLASSES + 1)
-    assert fused.suits(x, Structure(1, fused.MOST_CHILDREN))
-    assert not fused.suits(x, Structure(1, fused.MOST_CHILDREN + 1))
-    assert fused.suits(x, Structure(fused.MOST_LEVELS, 2, 1))
-    assert not fused.suits(x, Structure(fused.MOST_LEVELS + 1, 2, 1))
-    assert not fused.suits(x, Structure(0))
-    assert not fused.suits(x, Structure(3).without([(3, 2)]))
+        assert backend.takes_kernels(Sized(2, 3, dtype=dtype), Structure(3))
+    assert not backend.takes_kernels(Sized(2, 3, dtype=torch.float64), Structure(3))
+    assert backend.takes_kernels(x, Structure(3), backend.MAX_CLASSES)
+    assert not backend.takes_kernels(x, Structure(3), backend.MAX_CLASSES + 1)
+    assert backend.takes_kernels(x, Structure(1, backend.MAX_CHILDREN))
+    assert not backend.takes_kernels(x, Structure(1, backend.MAX_CHILDREN + 1))
+    assert backend.takes_kernels(x, Structure(backend.MAX_LEVELS, 2, 1))
+    assert not backend.takes_kernels(x, Structure(backend.MAX_LEVELS + 1, 2, 1))
+    assert not backend.takes_kernels(x, Structure(0))
+    assert not backend.takes_kernels(x, Structure(3).without([(3, 2)]))
     triton["triton"] = False
-    assert not fused.suits(x, Structure(3), 10)
+    assert not backend.takes_kernels(x, Structure(3), 10)
 
 
 def test_a_gpu_suits_by_itself():
-    assert fused.suits(torch.zeros(2, 3, device=DEVICE), Structure(3), 10) is ON_GPU
+    assert backend.takes_kernels(torch.zeros(2, 3, device=DEVICE), Structure(3), 10) is ON_GPU
 
 
 @pytest.mark.parametrize(
     ("settings", "fuses"),
     [
         ({}, True),
-        ({"output": Classes(fused.MOST_CLASSES)}, True),
-        ({"output": Classes(fused.MOST_CLASSES + 1)}, False),
+        ({"output": Classes(backend.MAX_CLASSES)}, True),
+        ({"output": Classes(backend.MAX_CLASSES + 1)}, False),
         ({"output": Values(3)}, False),
         ({"structure": Structure(3).without([(3, 2)])}, False),
         ({"temperature": 2.0}, False),
         ({"temperature": "learned"}, False),
         ({"branching": "sigsoftmax"}, False),
-        ({"members": fused.MOST_PROGRAMS}, True),  # their rows are shared, and say nothing of how many they are
-        ({"members": fused.MOST_PROGRAMS + 1}, False),
+        ({"members": backend.MAX_PROGRAMS}, True),  # their rows are shared, and say nothing of how many they are
+        ({"members": backend.MAX_PROGRAMS + 1}, False),
     ],
     ids=lambda value: " ".join(map(str, value.items())) if isinstance(value, dict) else str(value),
 )
@@ -219,25 +219,25 @@ def test_which_trees_fuse(settings, fuses, decision_layers, triton):
     structure, output = Structure(2), Classes(3)
     settings = {"structure": structure, "output": output, "n_features": 1, "leaf_layers": 0, **settings}
     tree = Tree.build(decision_layers=decision_layers, **settings)
-    assert tree.fuses(Sized(4, 1)) is fuses
-    assert not tree.fuses(Sized(4, 1, device="cpu"))
+    assert dispatch.fuses(tree, Sized(4, 1)) is fuses
+    assert not dispatch.fuses(tree, Sized(4, 1, device="cpu"))
 
 
 @pytest.mark.parametrize("part", ["", "decision", "decision.mlp", "branching", "leaf"])
 def test_a_tree_with_forward_hooks_does_not_fuse(part, triton):
     tree = Tree.build(Structure(2), 1, Classes(3))
     handle = tree.get_submodule(part).register_forward_hook(lambda *_: None)
-    assert not tree.fuses(Sized(4, 1))
+    assert not dispatch.fuses(tree, Sized(4, 1))
     handle.remove()
-    assert tree.fuses(Sized(4, 1))
+    assert dispatch.fuses(tree, Sized(4, 1))
 
 
 def test_a_tree_whose_parameters_say_nothing_of_members_fuses(triton):
     leaf = nn.Identity()
     tree = Tree(Structure(2), nn.Identity(), leaf, Classes(3))
-    assert tree.fuses(Sized(4, 1))
+    assert dispatch.fuses(tree, Sized(4, 1))
     leaf.number = nn.Parameter(torch.tensor(1.0))
-    assert tree.fuses(Sized(4, 1))
+    assert dispatch.fuses(tree, Sized(4, 1))
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_a_tree_whose_parameters_say_nothing_of_members_fuses(triton):
     ids=str,
 )
 def test_sizes_that_cannot_be_launched_or_counted(structure, shape, n_classes, suits, triton):
-    assert fused.suits(Sized(*shape), structure, n_classes) is suits
+    assert backend.takes_kernels(Sized(*shape), structure, n_classes) is suits
     if suits:
         batch = shape[-2] if len(shape) > 1 else 1
         for predicts in (False, True):
@@ -296,7 +296,7 @@ def test_a_temperature_is_heard_on_a_gpu(structure, temperature):
     wanted = losses.expected(Leaves(arrival, said), target, exact.output)
     wanted.sum().backward()
     tree, x, target = tree.to(DEVICE), x.to(DEVICE), target.to(DEVICE)
-    assert losses.expected_gradient(tree, x, target) is None
+    assert dispatch.gradient_path(tree, x) == "autograd"
     loss = losses.expected(tree(x), target, tree.output)
     loss.sum().backward()
     assert_near(loss, wanted)

@@ -10,7 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from tartree import StructureSearch, TartClassifier, TartRegressor
-from tartree.search.folds import read_groups
+from tartree.search.folds import draw_rows, read_groups, split
+from tartree.search.problem import pad_rows
 
 from ..optional import optional
 
@@ -82,12 +83,12 @@ def test_any_values_name_groups(given):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([1, 2], r"one value for each of 3 rows, however: shape \(2,\)"),
+        ([1, 2], r"one value for each of 3 rows, got shape \(2,\)"),
         ([[1], [2], [3]], r"shape \(3, 1\)"),
-        (["a", None, "b"], "row 1 has no value"),
-        ([1.0, 2.0, np.nan], "row 2 has no value"),
-        (pd.Series(["a", pd.NA, "b"], dtype="string"), "row 1 has no value"),
-        (pd.to_datetime(["2020-01-01", None, None]), "row 1 has no value"),
+        (["a", None, "b"], "got one in row 1"),
+        ([1.0, 2.0, np.nan], "got one in row 2"),
+        (pd.Series(["a", pd.NA, "b"], dtype="string"), "got one in row 1"),
+        (pd.to_datetime(["2020-01-01", None, None]), "got one in row 1"),
     ],
 )
 def test_groups_must_be_known(given, message):
@@ -97,7 +98,7 @@ def test_groups_must_be_known(given, message):
 
 def test_there_must_be_enough_groups(visits):
     X, y, _ = visits
-    with pytest.raises(ValueError, match="at most the number of groups, 3, however: folds=4"):
+    with pytest.raises(ValueError, match="at most the number of groups, 3, got 4"):
         StructureSearch(QUICK, SPACE).fit(X, y, groups=np.arange(120) % 3)
 
 
@@ -107,3 +108,15 @@ def test_groups_are_routed(visits):
         search = StructureSearch(QUICK, {"depth": [1]}, random_state=0).set_fit_request(groups=True)
         pipeline = make_pipeline(StandardScaler(), search).fit(X, y, groups=patients)
     assert held_together(pipeline[-1], patients)
+
+
+def test_rows():
+    y = np.array([0] * 50 + [1] * 30 + [2])
+    for learnt, held in split(81, y, 4, 0):
+        assert 80 in learnt  # the only one of its class
+        assert not set(learnt) & set(held)
+    drawn = draw_rows(81, y, 16, 0)
+    assert np.bincount(y[drawn])[:2].tolist() == [10, 6]
+    index, weight = pad_rows([np.array([3, 4]), np.array([5])])
+    assert index.tolist() == [[3, 4], [5, 0]]
+    assert weight.tolist() == [[1, 1], [1, 0]]

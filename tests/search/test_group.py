@@ -5,11 +5,13 @@ import pytest
 import torch
 
 from tartree import TartClassifier
+from tartree.model import Sample
 from tartree.nn import Classes
 from tartree.search.candidates import make_candidate
-from tartree.search.folds import draw_rows, split
-from tartree.search.group import Cell, Group, TimeIsUp
-from tartree.search.problem import Problem, Table, padded
+from tartree.search.folds import split
+from tartree.search.group import Cell, Group, OutOfTime
+from tartree.search.problem import Problem
+from tartree.search.scores import METRICS
 
 from ..conftest import DEVICE
 
@@ -29,8 +31,8 @@ def problem_of(data, *, parts=2, seeds=1):
     x, y = data
     rows = np.arange(len(y))
     folds = tuple(tuple(split(len(y), y.numpy(), 3, part, rows[rows % 4 != part])) for part in range(parts))
-    tables = {("standard", "None"): Table(x, y, None)}
-    return Problem(tables, Classes(3), folds, "neg_log_loss", None, seeds, 0, torch.device(DEVICE))
+    tables = {("standard", "None"): Sample(x, y, None)}
+    return Problem(tables, Classes(3), folds, METRICS["neg_log_loss"], None, seeds, 0, torch.device(DEVICE))
 
 
 def cells(parts=2, **params):
@@ -63,10 +65,10 @@ def test_dropped_members_do_not_change_the_others(data, params):
 
 def by_hand(x, folds, target, *, seeds=1, **params):
     """A group of one cell, not trained, whose weights are all 0; and its problem."""
-    tables = {("standard", "None"): Table(x, target, None)}
-    problem = Problem(tables, Classes(2), (folds,), "accuracy", None, seeds, 0, torch.device("cpu"))
+    tables = {("standard", "None"): Sample(x, target, None)}
+    problem = Problem(tables, Classes(2), (folds,), METRICS["accuracy"], None, seeds, 0, torch.device("cpu"))
     group = Group(0, [Cell(0, (make_candidate(BASE, params, 0, 100),))])
-    group.tree = group._build(problem, tables["standard", "None"])
+    group.tree = group._new_tree(problem, tables["standard", "None"])
     with torch.no_grad():
         for p in group.tree.parameters():
             p.zero_()
@@ -109,7 +111,7 @@ def test_scores_are_means_over_seeds():
 def test_time(data):
     problem, group = problem_of(data), Group(0, cells(depth=1))
     group.advance(problem, 3)
-    with pytest.raises(TimeIsUp):
+    with pytest.raises(OutOfTime):
         group.advance(problem, 12, seconds=-1.0)
     assert group.epochs == 3
     assert len(group.advance(problem, 12)) == 4  # and it can go on
@@ -129,15 +131,3 @@ def test_lbfgs_goes_to_the_optimum_at_once(data):
         peer = LogisticRegression().fit(x[learnt], y[learnt])
         expected = -log_loss(y[held], peer.predict_proba(x[held]))
         assert found[0].scores["multi"][fold] == pytest.approx(expected, abs=2e-3)
-
-
-def test_rows():
-    y = np.array([0] * 50 + [1] * 30 + [2])
-    for learnt, held in split(81, y, 4, 0):
-        assert 80 in learnt  # the only one of its class
-        assert not set(learnt) & set(held)
-    drawn = draw_rows(81, y, 16, 0)
-    assert np.bincount(y[drawn])[:2].tolist() == [10, 6]
-    index, weight = padded([np.array([3, 4]), np.array([5])])
-    assert index.tolist() == [[3, 4], [5, 0]]
-    assert weight.tolist() == [[1, 1], [1, 0]]

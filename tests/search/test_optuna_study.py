@@ -4,10 +4,10 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_iris
 from sklearn.model_selection import KFold
 
 from tartree import StructureSearch, TartClassifier
+from tartree.search.exploration import Exploration
 
 optuna = pytest.importorskip("optuna")
 QUICK = TartClassifier(epochs=16)
@@ -15,11 +15,6 @@ SPACE = [
     {"depth": [0, 1, 2], "leaf_layers": [0, 1], "class_weight": [None, {0: 1, 1: 1, 2: 2}]},
     {"depth": 1, "window": [3, 4], "selection": ["multi", "single"]},
 ]
-
-
-@pytest.fixture(scope="module")
-def iris():
-    return load_iris(return_X_y=True)
 
 
 def test_the_same_seed_gives_the_same_front(iris):
@@ -52,21 +47,21 @@ def test_a_study_is_gone_on_with(iris, tmp_path):
     flipped[[0, 149]] = flipped[[149, 0]]
     weight = np.linspace(1, 2, 150)
     for word, search, data in (
-        ("rows was 150 and is 100", StructureSearch(QUICK, SPACE, **given), (iris[0][:100], iris[1][:100])),
-        ("data was another", StructureSearch(QUICK, SPACE, **given), (iris[0], flipped)),
-        ("data was another", StructureSearch(QUICK, SPACE, **given), (iris[0] ** 2, iris[1])),
-        ("data was another", StructureSearch(QUICK, SPACE, **given), (*iris, weight)),
-        ("data was another", StructureSearch(QUICK, SPACE, folds=KFold(4), **given), iris),
-        ("estimator was", StructureSearch(TartClassifier(epochs=17), SPACE, **given), iris),
-        ("seeds was 1 and is 2", StructureSearch(QUICK, SPACE, seeds=2, **given), iris),
-        ("space was another", StructureSearch(QUICK, {"members": [1, 2]}, **given), iris),
-        ("space was another", StructureSearch(QUICK, [*SPACE, {"depth": 5}], **given), iris),
+        ("rows 100, before 150", StructureSearch(QUICK, SPACE, **given), (iris[0][:100], iris[1][:100])),
+        ("another data", StructureSearch(QUICK, SPACE, **given), (iris[0], flipped)),
+        ("another data", StructureSearch(QUICK, SPACE, **given), (iris[0] ** 2, iris[1])),
+        ("another data", StructureSearch(QUICK, SPACE, **given), (*iris, weight)),
+        ("another data", StructureSearch(QUICK, SPACE, folds=KFold(4), **given), iris),
+        ("estimator {", StructureSearch(TartClassifier(epochs=17), SPACE, **given), iris),
+        ("seeds 2, before 1", StructureSearch(QUICK, SPACE, seeds=2, **given), iris),
+        ("another space", StructureSearch(QUICK, {"members": [1, 2]}, **given), iris),
+        ("another space", StructureSearch(QUICK, [*SPACE, {"depth": 5}], **given), iris),
     ):
-        with pytest.raises(ValueError, match=f"on its own table, with its own estimator and space, however: {word}"):
+        with pytest.raises(ValueError, match=f"with its own table, estimator and space, got {word}"):
             search.fit(*data)
 
 
-def test_a_pruner_says_who_goes_on(iris):
+def test_a_pruner_says_promoted(iris):
     class Nobody(optuna.pruners.BasePruner):
         def prune(self, study, trial):
             return True
@@ -86,13 +81,13 @@ def test_failures_are_told(iris):
 
 def test_failures_are_not_tried_again(iris, tmp_path, monkeypatch):
     made = []
-    original = StructureSearch._candidates
+    original = Exploration.run
 
-    def count(self, engine, base, params):
+    def count(self, params):
         made.extend(one["depth"] for one in params)
-        return original(self, engine, base, params)
+        return original(self, params)
 
-    monkeypatch.setattr(StructureSearch, "_candidates", count)
+    monkeypatch.setattr(Exploration, "run", count)
     given = {"sampler": "optuna", "storage": f"sqlite:///{tmp_path}/search.db", "study_name": "iris", "refit": False}
     for _ in range(2):  # the second one goes on with the study
         search = StructureSearch(QUICK, {"depth": [1, 40]}, trials=30, random_state=0, **given).fit(*iris)

@@ -151,7 +151,7 @@ def test_inverse_value_in_original_units():
     opened = TableEncoder().fit(pl.DataFrame({"opened": [datetime.date(2020, 5, 3), datetime.date(2020, 5, 4)]}))
     assert opened.inverse_value(0, -1.0) == "2020-05-03"
     assert opened.inverse_value(0, 0.0) == "2020-05-03T12:00:00"  # a threshold between two days is not one of them
-    with pytest.raises(ValueError, match="feature must be below 1, however: feature=1"):
+    with pytest.raises(ValueError, match="feature must be below 1, got 1"):
         opened.inverse_value(1, 0.0)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tartree.table import TableEncoder, TableStatistics, sketch, statistics
+from tartree.table import TableEncoder, TableStatistics, sketch
+from tartree.table.columns import category
 from tartree.table.moments import Moments
 from tartree.table.sketch import SIZE, QuantileSketch
 
@@ -94,9 +95,9 @@ def test_rows_without_weight_are_not_looked_at():
     table = pa.table({"a": [1.0, 5.0, 1e9], "b": ["x", "y", "z"]})
     found = TableStatistics.of(table, [1.0, 3.0, 0.0])
     assert found.n_rows == 2
-    assert found.columns[0].numbers.high == 5.0
-    assert found.columns[0].numbers.moments.center == 4.0
-    assert found.columns[1].levels.counts == {"x": 1, "y": 1}
+    assert found.columns[0].tally.high == 5.0
+    assert found.columns[0].tally.moments.center == 4.0
+    assert found.columns[1].tally.counts == {"x": 1, "y": 1}
     nothing = TableStatistics.of(table, np.zeros(3))
     assert nothing.n_rows == 0
     with pytest.raises(ValueError, match="at least one row with weight"):
@@ -228,12 +229,12 @@ def test_few_different_values_are_exact():
 
 
 def test_levels_are_counted_exactly_and_identifiers_in_bounded_memory(monkeypatch):
-    monkeypatch.setattr(statistics, "MOST_LEVELS", 100)
+    monkeypatch.setattr(category, "MOST_LEVELS", 100)
     pieces = [pa.table({"id": [f"{k}-{i}" for i in range(80)] + ["often"] * 20}) for k in range(10)]
     merged = TableStatistics()
     for piece in pieces:
         merged.update(piece)
-    found = merged.columns[0].levels
+    found = merged.columns[0].tally
     assert len(found.counts) <= 100
     assert 200 - found.forgotten <= found.counts["often"] <= 200
     assert found.forgotten <= 1000 / 100
@@ -246,4 +247,4 @@ def test_numbers_and_texts_as_levels_become_texts():
     numbers = pa.table({"a": pa.array([1, 2, 2]).dictionary_encode()})
     texts = pa.table({"a": pa.array(["x", "2"]).dictionary_encode()})
     merged = TableStatistics.of(numbers).merge(TableStatistics.of(texts))
-    assert merged.columns[0].levels.counts == {"1": 1, "2": 3, "x": 1}
+    assert merged.columns[0].tally.counts == {"1": 1, "2": 3, "x": 1}

@@ -4,9 +4,9 @@ import pytest
 from sklearn.datasets import load_diabetes, load_iris
 
 from tartree import Structure, TartClassifier, TartRegressor, zoo
-from tartree.explain.tree_evaluation import double_tree, encode
 from tartree.nn import Pieces
 from tartree.training import Recipe
+from tests.explain.models import double_tree, encode
 
 
 def test_the_three_of_the_paper():
@@ -69,7 +69,7 @@ def test_parameters_of_the_leaves_of_tart_max():
     made = zoo.make("tart-max", hidden=20, pieces=4, leaf_layers=2, dropout=0.3, mixed=False)
     assert made.leaf == Pieces(layers=2, hidden=20, dropout=0.3, pieces=4)
     assert zoo.make("tart-max", leaf=Pieces()).leaf == Pieces()
-    with pytest.raises(ValueError, match="hidden would change the model's own leaves, however: leaf=None replaces"):
+    with pytest.raises(ValueError, match="hidden would change the leaves of the preset, but leaf=None replaces"):
         zoo.make("tart-max", leaf=None, hidden=20)
     assert zoo.make("tart-max", leaf=None).set_params(leaf_layers=2, hidden=20).leaf is None
     with pytest.raises(ValueError, match="name must be one of"):
@@ -83,16 +83,14 @@ def test_parameters_replace_those_of_the_preset():
 
 
 def test_bad_names_list_the_good_ones():
-    with pytest.raises(ValueError, match="tart-a, tart-b, tart-c, tart-max, however: 'tart-z'"):
+    with pytest.raises(ValueError, match="tart-a, tart-b, tart-c, tart-max, got 'tart-z'"):
         zoo.make("tart-z")
-    with pytest.raises(ValueError, match="task='ranking'"):
+    with pytest.raises(ValueError, match="got 'ranking'"):
         zoo.make("tart-a", task="ranking")
-    with pytest.raises(TypeError, match="TartClassifier or C, however: penalty"):
+    with pytest.raises(TypeError, match="TartClassifier or C, got penalty"):
         zoo.make("lr", penalty=3)
     for C in (0, -1.0, "a", None, True, float("nan"), float("inf")):
-        with pytest.raises(
-            ValueError, match=f"C, the inverse of the penalty, must be a positive number, however: {C=}"
-        ):
+        with pytest.raises(ValueError, match=f"C, the inverse of the penalty, must be a positive number, got {C!r}"):
             zoo.make("lr", C=C)
 
 

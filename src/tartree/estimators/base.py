@@ -59,6 +59,27 @@ class ModelAttribute(Generic[Value]):
         estimator.adopt(estimator.model_.record(**{name: value}))
 
 
+class FileScore:
+    """The score of scikit-learn's mixins, for tables in files too; it stands before the mixin."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy of a classifier, or R2 of a regressor.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files
+        y : target, or the name of its column in files
+        sample_weight : array of shape (rows,), or str, optional
+
+        Returns
+        -------
+        float
+        """
+        if is_parquet(X) and isinstance(y, str):
+            y, sample_weight = read_target_columns(X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+
+
 class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators: a scikit-learn shell around a fitted model; see `TartClassifier` for the parameters."""
 
@@ -273,23 +294,6 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "tree_")
         return self.model_.decision_path(X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy of a classifier, or R2 of a regressor.
-
-        Parameters
-        ----------
-        X : table of shape (rows, columns), or in files
-        y : target, or the name of its column in files
-        sample_weight : array of shape (rows,), or str, optional
-
-        Returns
-        -------
-        float
-        """
-        if is_parquet(X) and isinstance(y, str):
-            y, sample_weight = read_target_columns(X, y, sample_weight)
-        return float(super().score(X, y, sample_weight))
 
     def get_depth(self) -> int:
         """Return the number of decisions on the way to a leaf.

@@ -11,13 +11,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tartree import ops
-from tartree.estimators.base import BaseTart, ModelAttribute
+from tartree.estimators.base import BaseTart, FileScore, ModelAttribute
 from tartree.nn import Selection
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.training import Callback, Recipe
 
 
-class TartClassifier(ClassifierMixin, BaseTart):  # type: ignore[misc]
+class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc]
     """A readable tree for classification: linear decisions, linear leaves, trained by gradient.
 
     It takes any table (pandas, polars, Arrow, arrays; numbers, categories, text, dates and gaps) and is a scikit-learn

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tartree.estimators.base import BaseTart, ModelAttribute
+from tartree.estimators.base import BaseTart, FileScore, ModelAttribute
 
 
-class TartRegressor(RegressorMixin, BaseTart):  # type: ignore[misc]
+class TartRegressor(FileScore, RegressorMixin, BaseTart):  # type: ignore[misc]
     """A readable tree for regression: linear decisions, leaves that give a mean and a spread, trained by gradient.
 
     Each leaf is a Gaussian; a prediction is the mean of the mixture of leaves (or of the selected leaf), with its

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from os import PathLike
+from os import PathLike, fspath
 
 from tartree.estimators.classifier import TartClassifier
 from tartree.estimators.regressor import TartRegressor
 from tartree.explain import Certificate, Hardening
 from tartree.model import file
+from tartree.persist import ModelFileError
 
 ESTIMATORS: dict[str, type[TartClassifier] | type[TartRegressor]] = {
     cls.__name__: cls for cls in (TartClassifier, TartRegressor)
@@ -33,4 +34,8 @@ def load(path: str | PathLike[str]) -> TartClassifier | TartRegressor:
         If the file is damaged, foreign or written by a newer version. It is a ValueError.
     """
     saved = file.load(path, {"certificate": Certificate, "hardening": Hardening})
-    return ESTIMATORS[saved.estimator](**saved.parameters).adopt(saved.model)
+    try:
+        estimator = ESTIMATORS[saved.estimator](**saved.parameters)
+    except TypeError as error:
+        raise ModelFileError(f"{fspath(path)}: its content does not fit together: {error}") from error
+    return estimator.adopt(saved.model)

@@ -1,6 +1,6 @@
 """Explanations of fitted trees: as plain data, for rows, as text, and smaller with a certificate.
 
-Functions take a fitted `TartClassifier` or `TartRegressor`. README.md in this folder derives what is claimed.
+Functions take a fitted estimator or a `FittedModel`. README.md in this folder has the derivations.
 """
 
 from importlib import import_module
@@ -45,7 +45,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Pictures need matplotlib, which is optional: they are imported when they are asked for.
+    # Pictures need matplotlib, which is optional: they are imported on first use.
     if name in ("page", "plots"):
         return import_module(f"tartree.explain.{name}")
     raise AttributeError(f"module 'tartree.explain' has no attribute {name!r}")

@@ -1,10 +1,10 @@
 """The centre: a fitted model as a typed value, and the one way to make it."""
 
 from tartree.model.fitted import FittedModel, HasModel, Model, Provenance, fitted_model, like
-from tartree.model.pipeline import DataSource, Prepared, data_source, fit, prepare
+from tartree.model.pipeline import DataSource, Prepared, build_tree, data_source, fit, prepare
 from tartree.model.sample import Sample
-from tartree.model.spec import ModelSpec
-from tartree.model.target import ClassCodec, TargetCodec, ValueCodec
+from tartree.model.spec import ModelSpec, generators
+from tartree.model.target import ClassCodec, PlainValueCodec, TargetCodec, ValueCodec
 
 __all__ = [
     "ClassCodec",
@@ -13,14 +13,17 @@ __all__ = [
     "HasModel",
     "Model",
     "ModelSpec",
+    "PlainValueCodec",
     "Prepared",
     "Provenance",
     "Sample",
     "TargetCodec",
     "ValueCodec",
+    "build_tree",
     "data_source",
     "fit",
     "fitted_model",
+    "generators",
     "like",
     "prepare",
 ]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_sample_weight, _num_samples
 from torch import Tensor
 
@@ -17,7 +18,7 @@ from tartree.model.sample import SAMPLE_ROWS, Sample
 from tartree.model.spec import ModelSpec
 from tartree.model.target import TargetCodec, Weights
 from tartree.table import TableEncoder
-from tartree.table.reading import read_table
+from tartree.table.raw_table import read_table
 from tartree.training import LazyRows, Rows, TensorRows, WorkerGroup
 
 #: A memory-mapped array above this many bytes is read batch by batch.
@@ -50,6 +51,14 @@ class MemorySource:
         Weights of rows alone.
     n_rows, n_counted : int
         All rows, and those with weight.
+
+    Examples
+    --------
+    >>> from tartree.model import ModelSpec, prepare
+    >>> source = MemorySource([[0.0], [1.0], [3.0]], ["a", "b", "b"])
+    >>> prepared = prepare(ModelSpec("classification", depth=1), source)
+    >>> source.codec.classes.tolist(), source.target.tolist()
+    (['a', 'b'], [0, 1, 1])
     """
 
     is_streamed = False
@@ -106,6 +115,19 @@ class MemorySource:
         """All encoded rows, (rows, features), on the CPU."""
         return torch.from_numpy(self.encoder.transform(self.X))
 
+    @cached_property
+    def training_weight(self) -> Tensor | None:
+        """Weights of all rows, (rows,), with a mean of 1 over those that have one, or None."""
+        weight = self.weight
+        return None if weight is None else torch.from_numpy(weight / weight[weight > 0].mean()).float()
+
+    def encoded_rows(self, index: NDArray[np.intp]) -> Sample:
+        """Return rows of an index as training takes them, on the CPU; no other rows are encoded."""
+        X = self.X if np.array_equal(index, np.arange(self.n_rows)) else take_rows(self.X, index)
+        weight, positions = self.training_weight, torch.from_numpy(index)
+        x = torch.from_numpy(self.encoder.transform(X))
+        return Sample(x, self.target[positions], None if weight is None else weight[positions])
+
     def split(self, fraction: float, rng: np.random.RandomState) -> tuple[Tensor, Tensor]:
         """Return indices of rows to learn from and to hold out, among those with weight."""
         counted = np.arange(self.n_rows) if self.weight is None else np.flatnonzero(self.weight > 0)
@@ -120,9 +142,8 @@ class MemorySource:
 
     def rows(self, device: torch.device, index: Tensor | None = None) -> Rows:
         """Return rows of an index, or all of them, for training on a device."""
-        weight = self.weight
-        weights = None if weight is None else torch.from_numpy(weight / weight[weight > 0].mean()).float()
-        counted = np.ones(self.n_rows) if weight is None else weight
+        weights = self.training_weight
+        counted = np.ones(self.n_rows) if self.weight is None else self.weight
         total = float(counted.sum() if index is None else counted[index.numpy()].sum())
         target, x = self.target, None if self.is_lazy else self.x
         if index is None and x is not None and len(x) <= CANONICAL_ROWS:
@@ -186,6 +207,12 @@ def number_of_rows(X: Any) -> int:
         return int(_num_samples(X))
     except TypeError:
         return read_table(X).n_rows
+
+
+def take_rows(X: Any, index: NDArray[np.intp]) -> Any:
+    """Return rows of any table, by their positions."""
+    is_arrow = hasattr(X, "take") and hasattr(X, "column_names")
+    return X.take(index) if is_arrow else _safe_indexing(X, index)
 
 
 def check_equal_rows(n_rows: int, n_targets: int) -> None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tartree.model.target import RowWeighting, TargetCodec, TargetStatistics, Weights, as_values
 from tartree.table import ParquetTable, TableEncoder, TableStatistics
 from tartree.table.parquet import Block
-from tartree.table.places import RowError, among, naming
+from tartree.table.row_error import RowError, among, naming
 from tartree.training.shards import Chunk
 from tartree.training.stream import SplitFractions, prefetch
 

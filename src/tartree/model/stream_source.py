@@ -29,8 +29,8 @@ from tartree.model.stream_blocks import (
 from tartree.model.target import TargetCodec, as_array, as_values, check_target_type
 from tartree.table import ParquetTable, TableEncoder
 from tartree.table.parquet import as_parquet
-from tartree.table.places import RowError
-from tartree.table.schemas import family
+from tartree.table.parquet.arrow_families import family
+from tartree.table.row_error import RowError
 from tartree.training import SINGLE_WORKER, Rows, StreamRows, WorkerGroup
 from tartree.training.shards import SHARDS, Shards, concatenate_chunks
 from tartree.training.stream import SplitFractions
@@ -38,8 +38,6 @@ from tartree.training.stream import SplitFractions
 #: Rows that a stream holds out for early stopping, at most, and the most values of them: they stay in memory.
 HELD_OUT_ROWS = 100_000
 HELD_OUT_VALUES = 2**25
-#: Families of Arrow types that become one feature, and one for missing values.
-NUMERIC = ("number", "boolean", "date", "datetime", "datetime with time zone", "duration", "time of day")
 #: Values of the rows that are read at a time.
 CHUNK_VALUES = 2**18
 
@@ -297,20 +295,24 @@ def check_names(table: ParquetTable, y: Any, sample_weight: Any) -> tuple[list[s
 def check_types(table: ParquetTable, targets: Sequence[str], weight: str | None, codec: type[TargetCodec]) -> None:
     """Raise unless the columns have types that targets, weights and features can have."""
     table.check_plain(table.names)
-    labels = codec.task == "classification"
+    labels = codec.is_classes
     for name in targets:
         check_target_type(table.schema.field(name).type, name, table.label, labels=labels)
     if labels and len(targets) > 1:
         raise ValueError(f"{codec.estimator} must have one target column, got {list(targets)}")
-    if weight is not None and family(table.schema.field(weight).type) not in ("number", "boolean"):
-        arrow_type = table.schema.field(weight).type
+    if weight is None:
+        return
+    arrow_type = table.schema.field(weight).type
+    arrow_family = family(arrow_type)
+    if arrow_family is None or not arrow_family.is_number:
         raise ValueError(f"{table.label}: sample_weight {weight!r} must hold numbers, got type {arrow_type}")
 
 
 def _most_features(table: ParquetTable) -> int:
     """Bound the features that the columns may become: a number and its missing values, or each level."""
     levels = TableEncoder().max_levels + 2
-    return sum(2 if family(field.type) in NUMERIC else levels for field in table.schema)
+    families = (family(field.type) for field in table.schema)
+    return sum(levels if arrow_family is None or arrow_family.has_levels else 2 for arrow_family in families)
 
 
 def _merge_in_order(workers: WorkerGroup, shard_statistics: Iterator[tuple[int, StreamStatistics]]) -> StreamStatistics:

@@ -1,18 +1,18 @@
 """Torch modules: decisions f, leaves g, branching, and the tree that joins them. All have a leading `members` axis."""
 
 from tartree.nn.activations import ACTIVATIONS, Activation
-from tartree.nn.axis import AxisDecision
+from tartree.nn.axis_decision import AxisDecision
 from tartree.nn.backbones import BackboneDecision, ConvBackbone, LayeredDecision
 from tartree.nn.branching import Branching
-from tartree.nn.captured import Predictor
 from tartree.nn.decisions import MLPDecision, UniformDecision
 from tartree.nn.factories import Axis, Backbone, Conv, Layered, Pieces, Soft, Subspace
+from tartree.nn.graph_capture import Predictor
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
 from tartree.nn.outputs import Classes, Gaussian, Output, Values
-from tartree.nn.pieces import PieceLeaf
-from tartree.nn.soft import SoftDecision
-from tartree.nn.splits import SplitDecision
-from tartree.nn.subspaces import SubspaceDecision
+from tartree.nn.piecewise_leaf import PieceLeaf
+from tartree.nn.soft_decision import SoftDecision
+from tartree.nn.split_decision import SplitDecision
+from tartree.nn.subspace_decision import SubspaceDecision
 from tartree.nn.tree import Leaves, Selection, Tree, combine
 
 __all__ = [

@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from tartree.nn.axis import AxisDecision
+from tartree.nn.axis_decision import AxisDecision
 from tartree.nn.backbones import BackboneDecision, ConvBackbone, LayeredDecision, Shape, check_shape
-from tartree.nn.pieces import PieceLeaf
-from tartree.nn.soft import SoftDecision
-from tartree.nn.subspaces import SubspaceDecision
+from tartree.nn.piecewise_leaf import PieceLeaf
+from tartree.nn.soft_decision import SoftDecision
+from tartree.nn.subspace_decision import SubspaceDecision
 from tartree.structure import Structure
 
 

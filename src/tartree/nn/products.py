@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tartree.nn.units import activate
-from tartree.ops.tables import kept_on_device
+from tartree.nn.hidden_units import activate
+from tartree.ops.index_tables import kept_on_device
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 
 from tartree import ops
+from tartree.nn import dispatch
 from tartree.nn.activations import Activation
-from tartree.nn.best_leaf import said_by_best_leaf
+from tartree.nn.best_leaf import best_leaf_logits
 from tartree.nn.branching import Branching
 from tartree.nn.decisions import MLPDecision, UniformDecision
 from tartree.nn.factories import as_factory
-from tartree.nn.hooks import has_hooks
 from tartree.nn.leaves import ConstantLeaf, MLPLeaf
-from tartree.nn.outputs import Classes, Output
+from tartree.nn.outputs import Output
 from tartree.nn.products import GroupedMLP, affine
 from tartree.ops import fused
 from tartree.structure import Structure
@@ -176,50 +176,55 @@ class Tree(nn.Module):
         self.check_shapes(logits, said)
         return Leaves(self.branching(logits), said)
 
-    def fuses(self, x: Tensor) -> bool:
-        """Whether the way from logits to classes can be one kernel for such input."""
-        return (
-            self.branching.is_plain
-            and not has_hooks(self)
-            and isinstance(self.output, Classes)
-            and fused.suits(x, self.structure, self.output.n_targets)
-            # Rows may be shared by all members. The first parameter has the members axis.
-            and next((len(p) for p in self.parameters() if p.dim()), 1) <= fused.MOST_PROGRAMS
-        )
-
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
-        """What f and g give, and the biases that are still to be added to each, where they can be had apart."""
-        if not torch.is_grad_enabled() and (both := self._joint_parts(x)) is not None:
-            return both
-        logits, bias = self.decision_parts(x)
-        g, said_bias = self.leaf, None
-        if isinstance(g, MLPLeaf) and type(g).forward is MLPLeaf.forward:
-            said, said_bias = g.parts(x)
-        else:
-            said = g(x)
-        self.check_shapes(logits, said)
-        return logits, bias, said, said_bias
+        """Return the outputs of f and g, and the biases that are still to be added to each, or None.
 
-    def _joint_parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor] | None:
-        """The parts of linear decisions and linear leaves of one member, from one product for both; else None."""
+        Parameters
+        ----------
+        x : Tensor of shape (batch, features) or (members, batch, features)
+
+        Returns
+        -------
+        logits : Tensor of shape (members, batch, logits)
+        bias : Tensor of shape (members, logits) or None
+        leaf_logits : Tensor of shape (members, batch or 1, leaves, numbers)
+        leaf_bias : Tensor of shape (members, leaves, numbers) or None
+        """
+        if dispatch.joins_products(self, x):
+            return self._joint_parts(x)
+        logits, bias = self.decision_parts(x)
+        g = self.leaf
+        leaf_logits, leaf_bias = g.parts(x) if dispatch.adds_bias_later(g) else (g(x), None)
+        self.check_shapes(logits, leaf_logits)
+        return logits, bias, leaf_logits, leaf_bias
+
+    def _joint_parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the parts of linear decisions and linear leaves of one member, from one product for both."""
         f, g = self.decision, self.leaf
-        if type(f) is not MLPDecision or type(g) is not MLPLeaf or x.dim() != 2:
-            return None
-        weights = [*f.mlp.weights, *g.mlp.weights]
-        if len(weights) != 2 or len(weights[0]) != 1:
-            return None
-        rows = affine(x, torch.cat(weights, dim=1))  # (1, logits and numbers, batch)
-        logits, said = rows.split([w.shape[1] for w in weights], dim=1)
-        said = said.unflatten(1, (self.structure.n_leaves, -1)).movedim(-1, 1)
-        self.check_shapes(logits.transpose(-1, -2), said)
-        return logits.transpose(-1, -2), f.mlp.biases[0], said, g.mlp.biases[0].unflatten(1, said.shape[2:])
+        assert isinstance(f, MLPDecision)
+        assert isinstance(g, MLPLeaf)
+        weights = [f.mlp.weights[0], g.mlp.weights[0]]
+        rows = affine(x, torch.cat(weights, dim=1))  # (1, logits and leaf logits, batch)
+        logits, leaf_logits = rows.split([w.shape[1] for w in weights], dim=1)
+        leaf_logits = leaf_logits.unflatten(1, (self.structure.n_leaves, -1)).movedim(-1, 1)
+        self.check_shapes(logits.transpose(-1, -2), leaf_logits)
+        leaf_bias = g.mlp.biases[0].unflatten(1, leaf_logits.shape[2:])
+        return logits.transpose(-1, -2), f.mlp.biases[0], leaf_logits, leaf_bias
 
     def decision_parts(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The logits, and the biases that are still to be added, where they can be had apart."""
+        """Return the logits, and the bias that is still to be added, or None.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, features) or (members, batch, features)
+
+        Returns
+        -------
+        logits : Tensor of shape (members, batch, logits)
+        bias : Tensor of shape (members, logits) or None
+        """
         f = self.decision
-        if isinstance(f, MLPDecision) and type(f).forward is MLPDecision.forward:  # not one made from it
-            return f.parts(x)
-        return f(x), None
+        return f.parts(x) if dispatch.adds_bias_later(f) else (f(x), None)
 
     def check_shapes(self, logits: Tensor, said: Tensor) -> None:
         """Raise unless what f and g gave has the shapes it must have."""
@@ -245,9 +250,9 @@ class Tree(nn.Module):
 
         As everywhere in torch, call `eval()` before: in training mode, dropout makes predictions random.
         """
-        if selection == "single" and (said := said_by_best_leaf(self, x)) is not None:  # without a look at all nodes
-            return self.output.mean(said).squeeze(2)
-        if selection in ("multi", "single") and not torch.is_grad_enabled() and self.fuses(x):
+        if selection == "single" and (chosen := best_leaf_logits(self, x)) is not None:
+            return self.output.mean(chosen).squeeze(2)
+        if selection in ("multi", "single") and not torch.is_grad_enabled() and dispatch.fuses(self, x):
             predict = fused.probabilities if selection == "multi" else fused.probabilities_of_best
             return predict(*self.parts(x), self.structure)
         arrival, numbers = self(x)

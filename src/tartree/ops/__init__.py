@@ -13,13 +13,14 @@ import torch
 from torch import Tensor
 
 from tartree.ops import fused, native, reference
+from tartree.ops.backend import Backend, choose_backend
 from tartree.ops.native import ActivationFunction
 from tartree.ops.reference import transition_matrices
 from tartree.structure import Structure
 
 __all__ = ["ActivationFunction", "arrival", "branch", "spread", "tconv", "transition_matrices"]
 
-Backend = Literal["auto", "fused", "native", "reference"]
+_MODULES = {"fused": fused, "native": native, "reference": reference}
 
 
 def tconv(arrival: Tensor, branching: Tensor, stride: int) -> Tensor:
@@ -95,9 +96,8 @@ def arrival(
     """
     structure.check_last_axis("logits", logits.shape, structure.n_logits)
     check_finite("logits", logits)
-    if backend == "auto" and not layers and fused.suits(logits, structure) and not torch.compiler.is_compiling():
-        backend = "fused"
-    arrivals: list[Tensor] = _pick(backend).arrival(logits, structure, layers)
+    module = _module(choose_backend(backend, logits, structure, layers=layers))
+    arrivals: list[Tensor] = module.arrival(logits, structure, layers)
     return arrivals if layers else arrivals[-1]
 
 
@@ -130,7 +130,7 @@ def spread(
     check_finite("branching", branching)
     if backend == "fused":
         raise ValueError("the fused backend starts from logits, however: spread was asked of it; use 'auto'")
-    arrivals: list[Tensor] = _pick(backend).spread(branching, structure, layers)
+    arrivals: list[Tensor] = _module(backend).spread(branching, structure, layers)
     return arrivals if layers else arrivals[-1]
 
 
@@ -145,12 +145,11 @@ def branch(logits: Tensor, structure: Structure, activation: ActivationFunction 
     return native.branch(logits, structure, activation)
 
 
-def _pick(backend: str) -> ModuleType:
-    """The module that does it; all have the same `arrival`, and all but `fused` the same `spread`."""
-    backends = {"auto": native, "fused": fused, "native": native, "reference": reference}
-    if backend not in backends:
-        raise ValueError(f"backend must be one of {', '.join(backends)}, however: {backend=}")
-    return backends[backend]
+def _module(backend: str) -> ModuleType:
+    """Return the module of a backend; all have the same `arrival`, and all but `fused` the same `spread`."""
+    if backend not in ("auto", *_MODULES):
+        raise ValueError(f"backend must be one of auto, {', '.join(_MODULES)}, got {backend!r}")
+    return _MODULES.get(backend, native)
 
 
 def check_finite(what: str, x: Tensor) -> None:

@@ -2,33 +2,21 @@
 
 Beside `arrival`, which other backends have too, there are the two that are worth the most: `expected_cost`, from
 logits straight to the loss of Eq. 4 and its gradient, and `probabilities`, from logits straight to a prediction.
-Nothing here is imported unless `suits` said so; `kernels` has the kernels themselves.
+`backend` tells when it is used; `kernels` has the kernels themselves.
 """
 
 from __future__ import annotations
 
-import atexit
 import functools
-import importlib.util
-import logging
-import math
-import os
-import shutil
-import tempfile
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from tartree.ops.backend import binary_tiers
 from tartree.structure import Structure
 
-MOST_CLASSES = 128  # of a block in registers; beyond, native
-MOST_LEVELS = 24
-MOST_PROGRAMS = 2**16 - 1  # along the second and the third axis of a launch
-MOST_PLACES = 2**31  # of one member, which kernels count in 32 bits
-MOST_CHILDREN = 8  # a kernel for more takes longer to compile than it ever saves: half a minute for 31
 UNROLLED_CLASSES = 16  # of a prediction; for more, a loop
-LOG = logging.getLogger("tartree")
 
 
 class CostGradient(NamedTuple):
@@ -39,57 +27,6 @@ class CostGradient(NamedTuple):
     bias: Tensor | None  # (members, logits)
     numbers: Tensor  # (members, batch or 1, leaves, classes)
     numbers_bias: Tensor | None  # (members, leaves, classes)
-
-
-@functools.cache
-def has_triton() -> bool:
-    found = importlib.util.find_spec("triton") is not None
-    LOG.debug("triton was %s", "found" if found else "not found: the native backend computes everything")
-    if found:
-        _ensure_writable_cache()
-    return found
-
-
-def _ensure_writable_cache() -> None:
-    """Give Triton a temporary cache folder if its own, in the home folder, is read-only: launches would raise."""
-    home = os.environ.get("TRITON_HOME", os.path.expanduser("~"))
-    folder = os.environ.get("TRITON_CACHE_DIR", os.path.join(home, ".triton", "cache"))
-    try:
-        os.makedirs(folder, exist_ok=True)
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        folder = os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        LOG.info("Triton's cache cannot be written (%s): kernels are compiled for this process only", error)
-
-
-def suits(x: Tensor, structure: Structure, n_classes: int = 1) -> bool:
-    """Whether the kernels can take logits of this device and kind, and win by it."""
-    return (
-        x.device.type == "cuda"
-        and x.dtype in (torch.float32, torch.bfloat16, torch.float16)
-        and structure.is_regular
-        and 0 < structure.depth <= MOST_LEVELS
-        and structure.window <= MOST_CHILDREN
-        and n_classes <= MOST_CLASSES
-        and fits(structure, x.shape[-2] if x.dim() > 1 else 1, math.prod(x.shape[:-2]), n_classes)
-        and has_triton()
-    )
-
-
-def fits(structure: Structure, batch: int, members: int = 1, n_classes: int = 1) -> bool:
-    """Whether the kernels can be launched for a regular structure of this size, and can count all its places.
-
-    >>> fits(Structure(12), batch=1024), fits(Structure(12), batch=2**20), fits(Structure(20), batch=1)
-    (True, False, False)
-    """
-    if structure.is_binary:
-        lowest = min(_binary_tiers(structure.depth, predicts, by_row=False)[0][0] for predicts in (False, True))
-        nodes, programs = structure.n_decisions, 1 << (structure.depth - lowest)
-    else:
-        nodes, programs = max(structure.n_branches, sum(structure.widths)), 1
-    places = max(nodes * batch, n_classes * batch, structure.n_leaves * n_classes)
-    return places < MOST_PLACES and max(programs, members) <= MOST_PROGRAMS
 
 
 def arrival(logits: Tensor, structure: Structure, layers: bool = False) -> list[Tensor]:
@@ -259,7 +196,7 @@ class _Plan:
         self.is_binary = structure.is_binary
         self.class_block = class_block(n_classes)
         if self.is_binary:
-            self.tiers, self.rows, self.together, self.warps = _binary_tiers(structure.depth, predicts, by_row)
+            self.tiers, self.rows, self.together, self.warps = binary_tiers(structure.depth, predicts, by_row)
             self.n_parts = 1 << (structure.depth - self.tiers[0])
         else:
             self.rows, self.nodes, self.warps = 16, 64, 8
@@ -343,22 +280,6 @@ def _plan(
     structure: Structure, batch: int, members: int, n_classes: int, predicts: bool = False, by_row: bool = False
 ) -> _Plan:
     return _Plan(structure, batch, members, n_classes, predicts, by_row)
-
-
-@functools.cache
-def _binary_tiers(depth: int, predicts: bool, by_row: bool) -> tuple[list[int], int, int, int]:
-    """Layers of the subtrees, from the leaves to the root; rows of a block, rows of a thread, warps of a program.
-
-    Measured on an H200. Low subtrees have few nodes to keep in registers; a prediction adds up over the subtrees, so
-    it wants few of them; where leaves say something else of each row, it wants many, with few leaves to read each.
-    """
-    if predicts and by_row:
-        return [max(min(depth, 2), depth - 4)], 32, 1, 1
-    if predicts:
-        return [min(depth, 4 if depth < 10 else 5)], 32, 1, 1
-    levels, rows, together = (3, 128, 4) if depth >= 12 else (4, 64, 2)
-    n_tiers = -(-depth // levels)
-    return [depth // n_tiers + (k < depth % n_tiers) for k in range(n_tiers)], rows, together, 1
 
 
 def _finish(

@@ -15,8 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.ops.scratch import Lease, borrow, is_worth_keeping
-from tartree.ops.tables import kept_on_device
+from tartree.ops.backend import forgets_layers
+from tartree.ops.index_tables import kept_on_device
+from tartree.ops.scratch import Lease, borrow
 from tartree.structure import Structure
 
 ActivationFunction = Callable[[Tensor, int], Tensor]  # (logits, axis) -> distributions along the axis
@@ -26,7 +27,7 @@ def arrival(logits: Tensor, structure: Structure, layers: bool = False) -> list[
     """Arrival from logits, (..., logits): at the leaves, or at every layer."""
     rows = _nodes_first(logits)
     branches = (*rows.shape[:-2], structure.n_branches, rows.shape[-1])
-    if structure.is_binary and not layers and not _has_way_back(rows) and is_worth_keeping(branches, rows):
+    if forgets_layers(rows, structure, branches, layers=layers):
         arrivals = (_lowest_arrival(rows, structure),)
     elif structure.is_regular:
         arrivals = _RegularArrival.apply(rows, structure, layers)  # type: ignore[no-untyped-call]
@@ -267,10 +268,6 @@ def _refuse_second_derivatives() -> None:
             "the native backend gives first derivatives only, however: create_graph=True asks for more; "
             "use ops.arrival(..., backend='reference')"
         )
-
-
-def _has_way_back(x: Tensor) -> bool:
-    return torch.is_grad_enabled() and x.requires_grad
 
 
 def _lowest_arrival(logits: Tensor, structure: Structure) -> Tensor:

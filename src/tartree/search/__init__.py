@@ -1,4 +1,4 @@
-"""Structure search: many trees tried on a table, and the front of their scores against their sizes."""
+"""Structure search: candidates trained together on a table, and the Pareto front of their scores and sizes."""
 
 from tartree.search.baselines import baseline_scores
 from tartree.search.front_plot import plot_front

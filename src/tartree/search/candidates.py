@@ -1,21 +1,22 @@
-"""Candidates of a search: parameters, and what of them makes the shape of a training."""
+"""Candidates of a search: parameters, and what decides which of them can be trained together."""
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import clone
 
-from tartree.estimators.base import TREE_SETTINGS, BaseTart
+from tartree.checks import check_integer
+from tartree.estimators.base import BaseTart
+from tartree.model import ModelSpec
 from tartree.nn import Selection
 from tartree.nn.tree import MOST_LEAVES
 from tartree.search.spaces import Parameters
 from tartree.structure import Structure
 from tartree.training import Recipe
 
-#: Parameters of an estimator that change no training of a search.
+#: Parameters of an estimator that have no effect on the trainings of a search.
 WITHOUT_EFFECT = ("early_stopping", "callbacks", "warm_start", "device", "random_state", "verbose")
 
 Key = tuple[Any, ...]
@@ -23,7 +24,7 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class OptimizerSettings:
-    """What members of one tree may differ by in training: the learning rate and the weight decays."""
+    """Optimizer settings in which members of one tree may differ: the learning rate and the weight decays."""
 
     learning_rate: float
     decision_decay: float
@@ -32,31 +33,48 @@ class OptimizerSettings:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """One structure with its training, checked.
+    """A structure and its training, checked.
 
-    Candidates of one `shape` can be members of one tree; those of one `training` are the same tree, read differently.
+    Candidates of one `shape` can be members of one tree; those of one `training` are the same tree with different
+    selections.
+
+    Parameters
+    ----------
+    number : int
+    params : dict
+    structure : Structure
+    settings : dict
+        Arguments of `Tree.build`, except the members.
+    copies : int
+        Trees whose predictions are averaged.
+    selection : {"multi", "single"}
+    recipe : Recipe
+    table : tuple
+        Key of the encoding; see `table_key`.
     """
 
     number: int
     params: Parameters
     structure: Structure
-    settings: dict[str, Any]  # of Tree.build, less the members
-    copies: int  # trees whose predictions are averaged
+    settings: dict[str, Any]
+    copies: int
     selection: Selection
     recipe: Recipe
-    table: Key  # encoding of numbers and weights of classes
+    table: Key
 
     @property
-    def pace(self) -> OptimizerSettings:
+    def optimizer_settings(self) -> OptimizerSettings:
+        """Settings in which members of one tree may differ."""
         return OptimizerSettings(self.recipe.learning_rate, self.recipe.decision_decay, self.recipe.leaf_decay)
 
     @property
     def shape(self) -> Key:
+        """Candidates of one shape can be members of one tree."""
         settings = tuple(sorted((name, _identity(value)) for name, value in self.settings.items()))
-        same = replace(self.recipe, learning_rate=1.0, decision_decay=0.0, leaf_decay=0.0)
-        if self.recipe.optimizer != "adam":  # other optimisers know one penalty for all members
-            same = self.recipe
-        return (self.structure, settings, self.copies, same, self.table)
+        shared = replace(self.recipe, learning_rate=1.0, decision_decay=0.0, leaf_decay=0.0)
+        if self.recipe.optimizer != "adam":  # other optimizers have one penalty for all members
+            shared = self.recipe
+        return (self.structure, settings, self.copies, shared, self.table)
 
     @property
     def kind(self) -> Key:
@@ -65,35 +83,36 @@ class Candidate:
 
     @property
     def n_leaves(self) -> int:
-        """Of all its trees, used or not."""
+        """Leaves of all its trees, used or not."""
         return self.structure.n_leaves * self.copies
 
     @property
     def training(self) -> Key:
-        return (self.shape, self.pace)
+        """Candidates of one training differ by their selection alone."""
+        return (self.shape, self.optimizer_settings)
 
 
 def make_candidate(estimator: BaseTart, params: Parameters, number: int, n_rows: int) -> Candidate:
-    """The candidate of an estimator with other parameters, for so many rows; raises where they are wrong."""
-    own = configured(estimator, params)
-    if own.selection not in ("multi", "single"):
-        raise ValueError(f"selection must be 'multi' or 'single', however: selection={own.selection!r}")
-    own._check_used()
+    """Return the candidate of an estimator with other parameters for a number of rows, or raise if they are wrong."""
+    spec = configured(estimator, params).spec()
     for name, least in (("decision_layers", 0), ("leaf_layers", 0), ("hidden", 1)):
-        value = getattr(own, name)
-        if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name} must be an integer of at least {least}, however: {name}={value!r}")
-    settings = {name: getattr(own, name) for name in TREE_SETTINGS if name != "members"}
-    # A single layer has no neighbours to share children with: one structure, whatever its stride.
-    depth = own._depth(n_rows)
-    structure = Structure(depth, own.window, own.stride if depth != 1 else None)
+        check_integer(name, getattr(spec, name), least)
+    settings = spec.tree_settings
+    copies = int(settings.pop("members"))
+    # A single layer has no neighbours to share children with, so its stride does not matter.
+    depth = spec.resolve_depth(n_rows)
+    structure = Structure(depth, spec.window, spec.stride if depth != 1 else None)
     _check_nodes(structure)
-    table = (own.numeric, repr(getattr(own, "class_weight", None)))
-    return Candidate(number, params, structure, settings, own._positive("members"), own.selection, own._recipe(), table)
+    return Candidate(number, params, structure, settings, copies, spec.selection, spec.recipe, table_key(spec))
+
+
+def table_key(spec: ModelSpec) -> Key:
+    """Return the parameters that change encoded rows or their weights."""
+    return (spec.numeric, repr(spec.class_weight))
 
 
 def _check_nodes(structure: Structure) -> None:
-    """Raise where there are too many nodes, before they are counted: there may be more than a number can hold."""
+    """Raise if there are too many nodes, without computing their number, which may not fit into memory either."""
     assert structure.stride is not None
     width, nodes = 1, 1
     for _ in range(structure.depth):
@@ -101,28 +120,28 @@ def _check_nodes(structure: Structure) -> None:
         nodes += width
         if nodes > 2 * MOST_LEAVES:
             raise ValueError(
-                f"a tree must have at most {MOST_LEAVES:,} leaves to fit into memory, however: "
-                f"depth={structure.depth}, window={structure.window}, stride={structure.stride}; lower its depth"
+                f"a tree must have at most {MOST_LEAVES:,} leaves to fit into memory, got depth={structure.depth}, "
+                f"window={structure.window}, stride={structure.stride}; lower its depth"
             )
 
 
 def configured(estimator: BaseTart, params: Parameters) -> BaseTart:
-    """An unfitted copy of an estimator with some parameters replaced."""
-    known = estimator.get_params(deep=False)
-    if unknown := [name for name in params if name not in known]:
+    """Return an unfitted copy of an estimator with some parameters replaced."""
+    names = estimator.get_params(deep=False)
+    if unknown := [name for name in params if name not in names]:
         raise ValueError(
-            f"the space must name parameters of {type(estimator).__name__}, however: {', '.join(unknown)}; "
-            f"known are {', '.join(known)}"
+            f"the space must name parameters of {type(estimator).__name__}, got {', '.join(unknown)}; "
+            f"its parameters are {', '.join(names)}"
         )
     if unused := [name for name in params if name in WITHOUT_EFFECT]:
         raise ValueError(
-            f"the space must name what changes a candidate, however: {', '.join(unused)} has no effect in a search; "
-            "give it to the estimator or to the search"
+            f"the space must name parameters that change a candidate, got {', '.join(unused)}, without effect in a "
+            "search; set it on the estimator or the search"
         )
-    own: BaseTart = clone(estimator).set_params(**params)
-    return own
+    copied: BaseTart = clone(estimator).set_params(**params)
+    return copied
 
 
 def _identity(value: Any) -> Any:
-    """A value by which settings can be told apart; code and modules are the same where they are the same object."""
+    """Return a value by which settings are compared; code and modules are equal if they are the same object."""
     return value if isinstance(value, str | int | float | None) else (type(value).__name__, repr(value), id(value))

@@ -1,35 +1,44 @@
-"""The picture of a front (extra `plot`)."""
+"""The picture of a Pareto front (extra `plot`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-METRICS = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "neg_log_loss": "log likelihood",
-    "r2": "R2",
-}
+from tartree.search.scores import METRICS
+
+if TYPE_CHECKING:
+    from tartree.search.structure_search import StructureSearch
 
 
-def plot_front(search: Any, *, baselines: Mapping[str, Any] | None = None, ax: Any = None) -> Any:
+def plot_front(search: StructureSearch, *, baselines: Mapping[str, Any] | None = None, ax: Any = None) -> Any:
     """Draw score against size: the front with standard errors, the chosen structure, and other models as lines.
 
-    The axis of the scores is that of the front. What lies far from it stands at the edge, with an arrow and its number.
+    The axis of the scores is that of the front. Scores far from it are marked at the edge, with an arrow and the score.
 
     Parameters
     ----------
-    search : fitted StructureSearch
-    baselines : mapping of name to scores of the folds, optional
-        What `baseline_scores` gives.
+    search : StructureSearch
+        A fitted search.
+    baselines : mapping of str to scores of the folds, optional
+        As from `baseline_scores`.
     ax : matplotlib Axes, optional
 
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import StructureSearch, TartClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> space = {"depth": [0, 1]}
+    >>> search = StructureSearch(TartClassifier(epochs=4), space, refit=False, random_state=0).fit(X, y)
+    >>> plot_front(search).get_ylabel()
+    'accuracy, 4 folds'
     """
     from matplotlib.ticker import LogLocator, NullFormatter
 
@@ -57,13 +66,13 @@ def plot_front(search: Any, *, baselines: Mapping[str, Any] | None = None, ax: A
             label="front, with standard errors" if complete else "front so far, with standard errors",
         )  # fmt: skip
         ax.plot([chosen[measure]], [chosen["score"]], "*", color=CLASSES[1], markersize=18, label="chosen", zorder=5)
-        for place, (name, mean) in enumerate(means.items()):
-            colour = BRANCHES[place % len(BRANCHES)]
+        for index, (name, mean) in enumerate(means.items()):
+            colour = BRANCHES[index % len(BRANCHES)]
             if low <= mean <= high:
-                ax.axhline(mean, color=colour, linestyle=("--", ":", "-.")[place % 3], label=f"{name}, {mean:.3f}")
+                ax.axhline(mean, color=colour, linestyle=("--", ":", "-.")[index % 3], label=f"{name}, {mean:.3f}")
                 continue
             at, side, arrow = (0.03, "below", "v") if mean < low else (0.97, "above", "^")
-            across = (place + 1) / (len(means) + 1)  # each has its own place
+            across = (index + 1) / (len(means) + 1)
             ax.plot(
                 [across], [at], arrow, color=colour, markersize=7, zorder=6, transform=ax.transAxes,
                 label=f"{name}, {mean:.3f} ({side})",
@@ -74,24 +83,23 @@ def plot_front(search: Any, *, baselines: Mapping[str, Any] | None = None, ax: A
             )  # fmt: skip
         ax.set_xscale("log", base=2 if measure == "leaves" else 10)
         ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
-        if measure == "parameters":  # within one power of ten there may be no label: then at some multiples of it
+        if measure == "parameters":  # sizes within one power of ten need labels at its multiples
             sizes = [trial[measure] for trial in [*complete, *front, chosen]]
             within = max(sizes) < 10 * min(sizes)
             ax.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5) if within else (1,)))
         ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.set_xlabel("leaves that are used" if measure == "leaves" else "parameters")
-        ax.set_ylabel(f"{METRICS[search.scoring_]}, {len(search.splits_)} folds")
+        ax.set_xlabel("used leaves" if measure == "leaves" else "parameters")
+        ax.set_ylabel(f"{METRICS[search.scoring_].label}, {len(search.splits_)} folds")
         ax.set_title("Score against size")
         ax.tick_params(color=QUIET)
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), markerscale=0.7)  # beside the points, not among them
+        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), markerscale=0.7)  # beside the points
         return ax
 
     return styled(draw)(ax)
 
 
 def _limits(front: list[dict[str, Any]], others: list[float]) -> tuple[float, float]:
-    """The scores that are shown: the front with its standard errors, and whatever is not further from it than it is
-    high, with a margin."""
+    """Return the limits of the axis: the front with its standard errors, and other scores within its own height."""
     low = min(trial["score"] - trial["error"] for trial in front)
     high = max(trial["score"] + trial["error"] for trial in front)
     reach = max(high - low, 0.01)

@@ -1,8 +1,9 @@
-"""Adam for members that differ by learning rate and weight decay, whose state can be taken out and put back."""
+"""Adam for members that differ by learning rate and weight decay, whose state can be saved and restored."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 
 import torch
@@ -16,17 +17,17 @@ Moments = list[tuple[Tensor, Tensor]]  # of each parameter: means and squares of
 
 
 class MemberAdam:
-    """Neighbours of one pace share an Adam that works on their slice of every parameter.
+    """Adam whose members have their own settings: neighbours with equal ones share a slice of every parameter.
 
     Parameters
     ----------
     tree : Tree
-    paces : sequence of OptimizerSettings
+    settings : sequence of OptimizerSettings
         Of each member.
     reference : float
-        The learning rate that `step` is told; members have their own in proportion.
+        The learning rate that `step` gets; those of the members are in proportion to it.
     n_batches : int
-        Steps of an epoch, over which the weight decay is shared out.
+        Steps of an epoch, among which the weight decay is divided.
     captured : bool
         Whether steps will be captured in a graph on a GPU.
     """
@@ -34,72 +35,81 @@ class MemberAdam:
     def __init__(
         self,
         tree: Tree,
-        paces: Sequence[OptimizerSettings],
+        settings: Sequence[OptimizerSettings],
         reference: float,
         n_batches: int,
         *,
         captured: bool = False,
     ) -> None:
         decision, leaf = list(tree.decision.parameters()), list(tree.leaf.parameters())
-        own = {id(p) for p in (*decision, *leaf)}
-        rest = [p for p in tree.parameters() if id(p) not in own]
+        decayed = {id(p) for p in (*decision, *leaf)}
+        rest = [p for p in tree.parameters() if id(p) not in decayed]
         self.parameters = [*decision, *leaf, *rest]
+        self.n_members = len(settings)
         self.slices: list[_Slice] = []
         first = 0
-        for pace, members in groupby(paces):
+        for shared, members in groupby(settings):
             last = first + len(list(members))
-            views = [p.detach() if last - first == len(paces) else p.detach()[first:last] for p in self.parameters]
-            parts = views[: len(decision)], views[len(decision) : len(own)], views[len(own) :]
-            decays = pace.decision_decay / n_batches, pace.leaf_decay / n_batches, 0.0
+            is_whole = last - first == len(settings)
+            views = [p.detach() if is_whole else p.detach()[first:last] for p in self.parameters]
+            parts = views[: len(decision)], views[len(decision) : len(decayed)], views[len(decayed) :]
+            decays = shared.decision_decay / n_batches, shared.leaf_decay / n_batches, 0.0
             groups = [(part, decay) for part, decay in zip(parts, decays, strict=True) if part]
             optimizer = KernelAdam(groups) if captured else Adam(groups)
-            self.slices.append(_Slice(first, last, pace.learning_rate / reference, views, optimizer))
+            self.slices.append(_Slice(first, last, shared.learning_rate / reference, views, optimizer))
             first = last
-        self.n_members = len(paces)
 
     def zero_grad(self) -> None:
+        """Drop the gradients."""
         for p in self.parameters:
             p.grad = None
 
-    def step(self, pace: float | Tensor) -> None:
-        for one in self.slices:
-            for p, view in zip(self.parameters, one.views, strict=True):
+    def step(self, rate: float | Tensor) -> None:
+        """Take one step at a learning rate, or as a row of `tartree.training.adam.paces` says."""
+        for part in self.slices:
+            for p, view in zip(self.parameters, part.views, strict=True):
                 gradient = p.grad
-                if gradient is not None and one.last - one.first < self.n_members:
-                    gradient = gradient[one.first : one.last]
+                if gradient is not None and part.last - part.first < self.n_members:
+                    gradient = gradient[part.first : part.last]
                 view.grad = gradient
-            one.optimizer.step(pace if one.factor == 1.0 else _scaled(pace, one.factor))
+            part.optimizer.step(rate if part.factor == 1.0 else _scaled(rate, part.factor))
 
     def moments(self) -> Moments:
-        """The state: means and squares of gradients, of all members."""
-        of_slices = [_state(one.optimizer) for one in self.slices]
-        found = []
-        for parts in zip(*of_slices, strict=True):
+        """Return the state: means and squares of the gradients of all members."""
+        merged = []
+        for parts in zip(*(_state(part.optimizer) for part in self.slices), strict=True):
             means, squares = zip(*parts, strict=True)
-            found.append((torch.cat(means), torch.cat(squares)) if len(parts) > 1 else (means[0], squares[0]))
-        return found
+            merged.append((torch.cat(means), torch.cat(squares)) if len(parts) > 1 else (means[0], squares[0]))
+        return merged
 
     def set_moments(self, moments: Moments, steps: int) -> None:
-        for one in self.slices:
-            whole = one.last - one.first == self.n_members
-            for own, kept in zip(_state(one.optimizer), moments, strict=True):
-                for now, before in zip(own, kept, strict=True):
-                    now.copy_(before if whole else before[one.first : one.last])
-            if isinstance(one.optimizer, Adam):
-                for group in one.optimizer.groups:
+        """Restore the state after a number of steps."""
+        for part in self.slices:
+            is_whole = part.last - part.first == self.n_members
+            for current, saved in zip(_state(part.optimizer), moments, strict=True):
+                for tensor, before in zip(current, saved, strict=True):
+                    tensor.copy_(before if is_whole else before[part.first : part.last])
+            if isinstance(part.optimizer, Adam):
+                for group in part.optimizer.groups:
                     for count in group.steps:
                         count.fill_(steps)
 
 
+@dataclass(frozen=True)
 class _Slice:
-    def __init__(self, first: int, last: int, factor: float, views: list[Tensor], optimizer: Adam | KernelAdam) -> None:
-        self.first, self.last, self.factor, self.views, self.optimizer = first, last, factor, views, optimizer
+    """Neighbouring members with equal settings."""
+
+    first: int
+    last: int
+    factor: float
+    views: list[Tensor]
+    optimizer: Adam | KernelAdam
 
 
-def _scaled(pace: float | Tensor, factor: float) -> float | Tensor:
-    if not isinstance(pace, Tensor):
-        return pace * factor
-    return torch.cat([pace[:2] * factor, pace[2:]])  # rate and step size; the correction of squares stays
+def _scaled(rate: float | Tensor, factor: float) -> float | Tensor:
+    if not isinstance(rate, Tensor):
+        return rate * factor
+    return torch.cat([rate[:2] * factor, rate[2:]])  # rate and step size; the correction of squares stays
 
 
 def _state(optimizer: Adam | KernelAdam) -> Moments:

@@ -6,164 +6,166 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tartree.search.candidates import WITHOUT_EFFECT
+from tartree.search.exploration import Exploration
+from tartree.search.search_spec import DRAWN_TRIALS, SearchSpec
 from tartree.search.sizes import Size
 from tartree.search.spaces import Parameters, Space, blocks_of, identity
 from tartree.search.trials import Trial
 
-if TYPE_CHECKING:
-    from tartree.estimators.base import BaseTart
-    from tartree.search.engine import Engine
-    from tartree.search.structure_search import StructureSearch
-
 #: Candidates that are asked for at a time, so that those of one shape can be trained together.
 ROUND = 12
-#: Rounds without a new candidate after which the space counts as known.
+#: Rounds without a new candidate after which the space counts as exhausted.
 IDLE_ROUNDS = 3
-#: States of trials of which nothing more can be found out.
+#: States of trials that do not change.
 DECIDED = ("complete", "dropped", "failed")
-#: Where a trial of Optuna keeps what was found.
-FOUND = "tartree"
+#: Name of the attribute of a trial or study in which results are stored.
+ATTRIBUTE = "tartree"
 
 
-def open_study(search: StructureSearch, seed: int) -> Any:
-    """A new study, or the one of this name in a storage."""
+def open_study(spec: SearchSpec, seed: int) -> Any:
+    """Return a new study, or the one of this name in a storage."""
     optuna = _optuna()
-    with _quiet(optuna, search.verbose):
+    with _quiet(optuna, spec.verbose):
         study = optuna.create_study(
             direction="maximize",
-            storage=search.storage,
-            study_name=search.study_name,
-            pruner=search.pruner or optuna.pruners.NopPruner(),
-            load_if_exists=search.study_name is not None,
+            storage=spec.storage,
+            study_name=spec.study_name,
+            pruner=spec.pruner or optuna.pruners.NopPruner(),
+            load_if_exists=spec.study_name is not None,
         )
-        # Who goes on with a study should not be asked for the same again.
-        own = (seed + len(study.get_trials(deepcopy=False))) % 2**31
-        study.sampler = optuna.samplers.TPESampler(seed=own, n_startup_trials=ROUND)
+        # A resumed study should not be asked for the same candidates again.
+        sampler_seed = (seed + len(study.get_trials(deepcopy=False))) % 2**31
+        study.sampler = optuna.samplers.TPESampler(seed=sampler_seed, n_startup_trials=ROUND)
     return study
 
 
 def seed_of(study: Any, seed: int) -> int:
-    """The seed of folds and weights: that of the study, since scores of other folds mean something else."""
-    return int(study.user_attrs.get(FOUND, {}).get("seed", seed))
+    """Return the seed of folds and weights: that of a resumed study, since scores of other folds do not compare."""
+    return int(study.user_attrs.get(ATTRIBUTE, {}).get("seed", seed))
 
 
-def explore(search: StructureSearch, engine: Engine, base: BaseTart, study: Any, default_trials: int) -> None:
+def explore(exploration: Exploration, study: Any) -> None:
     """Ask a study for candidates until the budget is spent."""
-    choices = Choices(search.space, base.get_params(deep=False))
-    with _quiet(_optuna(), search.verbose):
-        _check_table(study, engine, base, choices)
-        search._trials.extend(_earlier(study, choices))
-        known = {choices.identity(trial.params): trial for trial in search._trials if trial.state in DECIDED}
-        left: float = default_trials if search.trials is None and search.seconds is None else search.trials or math.inf
+    spec, trials = exploration.spec, exploration.trials
+    choices = Choices(spec.space, spec.estimator.get_params(deep=False))
+    with _quiet(_optuna(), spec.verbose):
+        _check_table(study, exploration, choices)
+        trials.extend(_earlier_trials(study, choices))
+        decided = {choices.identity(trial.params): trial for trial in trials if trial.state in DECIDED}
+        remaining: float = DRAWN_TRIALS if spec.trials is None and spec.seconds is None else spec.trials or math.inf
         idle = late = 0
-        while left > 0 and idle < IDLE_ROUNDS:
-            if engine.is_up:  # something has to be found out, but not at any price
+        while remaining > 0 and idle < IDLE_ROUNDS:
+            if exploration.engine.is_out_of_time:  # some rounds more, if nothing is scored yet
                 late += 1
-                if late > IDLE_ROUNDS or any(trial.is_scored for trial in search._trials):
+                if late > IDLE_ROUNDS or any(trial.is_scored for trial in trials):
                     break
-            asked = [study.ask() for _ in range(int(min(ROUND, left)))]
-            left -= len(asked)
-            new = _round(search, engine, base, study, choices, asked, known)
-            idle = 0 if new else idle + 1
+            asked = [study.ask() for _ in range(int(min(ROUND, remaining)))]
+            remaining -= len(asked)
+            idle = 0 if _run_round(exploration, study, choices, asked, decided) else idle + 1
 
 
-def _round(
-    search: StructureSearch,
-    engine: Engine,
-    base: BaseTart,
-    study: Any,
-    choices: Choices,
-    trials: Sequence[Any],
-    known: dict[str, Trial],
+def _run_round(
+    exploration: Exploration, study: Any, choices: Choices, asked: Sequence[Any], decided: dict[str, Trial]
 ) -> int:
-    """Train some candidates together and tell the study; how many of them were new."""
-    optuna = _optuna()
+    """Train some candidates together, tell the study, and return how many were new.
+
+    `asked` are trials of Optuna; `decided` are trials by identity, to which the new ones are added.
+    """
+    states = _optuna().trial.TrialState
+    params = [choices.pick(asked_trial) for asked_trial in asked]
+    identities = [choices.identity(picked) for picked in params]
     new: dict[str, tuple[Any, Parameters]] = {}
-    asked = [(one, choices.pick(one)) for one in trials]
-    for one, params in asked:
-        if choices.identity(params) not in known:
-            new.setdefault(choices.identity(params), (one, params))
-    first = len(search._trials)
-    by_number = {first + place: one for place, (one, _) in enumerate(new.values())}
+    for asked_trial, picked, key in zip(asked, params, identities, strict=True):
+        if key not in decided:
+            new.setdefault(key, (asked_trial, picked))
+    first = len(exploration.trials)
+    by_number = {first + i: asked_trial for i, (asked_trial, _) in enumerate(new.values())}
 
     def choose(part: int, alive: Sequence[Trial]) -> Sequence[Trial]:
         for trial in alive:
-            if [epochs for epochs, _ in trial.history].count(trial.epochs) == 1:  # not said before
+            if [epochs for epochs, _ in trial.history].count(trial.epochs) == 1:  # not reported before
                 by_number[trial.number].report(trial.score, trial.epochs)
-        if search.pruner is None:
-            return search._who_goes_on(alive)
+        if exploration.spec.pruner is None:
+            return exploration.spec.promoted(alive)
         return [trial for trial in alive if not by_number[trial.number].should_prune()]
 
-    engine.choose = choose
-    states = optuna.trial.TrialState
+    exploration.engine.choose = choose
     try:
-        engine.run(search._candidates(engine, base, [params for _, params in new.values()]))
+        exploration.run([picked for _, picked in new.values()])
     finally:
-        mine = {trial.number: trial for trial in search._trials if trial.number >= first}
-        known |= {choices.identity(trial.params): trial for trial in mine.values() if trial.state in DECIDED}
-        for one, params in asked:
-            trial = known.get(choices.identity(params))
+        of_round = {trial.number: trial for trial in exploration.trials if trial.number >= first}
+        decided |= {choices.identity(trial.params): trial for trial in of_round.values() if trial.state in DECIDED}
+        for asked_trial, key in zip(asked, identities, strict=True):
+            trial = decided.get(key)
             if trial is None or trial.state == "failed":
-                unfinished = next((own for number, own in mine.items() if by_number[number] is one), None)
-                said = trial or unfinished
-                one.set_user_attr(FOUND, _state(said) if said else {})
-                study.tell(one, state=states.FAIL)
+                unfinished = next((t for number, t in of_round.items() if by_number[number] is asked_trial), None)
+                recorded = trial or unfinished
+                asked_trial.set_user_attr(ATTRIBUTE, _state(recorded) if recorded else {})
+                study.tell(asked_trial, state=states.FAIL)
                 continue
-            one.set_user_attr(FOUND, _state(trial))
+            asked_trial.set_user_attr(ATTRIBUTE, _state(trial))
             if trial.state == "complete":
-                study.tell(one, trial.score)
+                study.tell(asked_trial, trial.score)
             else:
-                if trial.number not in by_number or by_number[trial.number] is not one:
-                    one.report(trial.score, trial.epochs)
-                study.tell(one, state=states.PRUNED)
+                if by_number.get(trial.number) is not asked_trial:
+                    asked_trial.report(trial.score, trial.epochs)
+                study.tell(asked_trial, state=states.PRUNED)
     return len(new)
 
 
 class Choices:
-    """A space as Optuna sees it: one choice a parameter, within one of its blocks."""
+    """A space as Optuna sees it: one choice for each parameter, within one of its blocks.
+
+    Parameters
+    ----------
+    space : Space
+    base : dict
+        Parameters that hold if the space does not name them.
+    """
 
     def __init__(self, space: Space, base: Parameters) -> None:
         self.blocks = blocks_of(space)
-        self.base = base  # what holds where the space says nothing
+        self.base = base
 
     def identity(self, params: Parameters) -> str:
+        """Return a text that is equal for equal candidates."""
         return identity(params, self.base)
 
     def digest(self) -> str:
-        """The same for the same choices, in another process too."""
-        said = [
+        """Return a text that is equal for equal choices, also in another process."""
+        labels = [
             [(name, [_label(value, i) for i, value in enumerate(values)]) for name, values in block.items()]
             for block in self.blocks
         ]
-        return hashlib.sha256(repr(said).encode()).hexdigest()
+        return hashlib.sha256(repr(labels).encode()).hexdigest()
 
     def pick(self, trial: Any) -> Parameters:
-        """The parameters of a trial; what is not decided yet is asked for."""
-        place = 0
+        """Return the parameters of a trial of Optuna, which suggests those that are not decided yet."""
+        index = 0
         if len(self.blocks) > 1:
-            place = trial.suggest_categorical("block", list(range(len(self.blocks))))
-        found = {}
-        for name, values in self.blocks[place].items():
+            index = trial.suggest_categorical("block", list(range(len(self.blocks))))
+        params = {}
+        for name, values in self.blocks[index].items():
             labels = {_label(value, i): value for i, value in enumerate(values)}
-            own = name if len(self.blocks) == 1 else f"{place}.{name}"
-            label = trial.suggest_categorical(own, list(labels)) if len(values) > 1 else next(iter(labels))
-            found[name] = labels[label]
-        return found
+            suggested = name if len(self.blocks) == 1 else f"{index}.{name}"
+            label = trial.suggest_categorical(suggested, list(labels)) if len(values) > 1 else next(iter(labels))
+            params[name] = labels[label]
+        return params
 
 
-def _label(value: Any, place: int) -> Any:
-    """What Optuna can store: plain values, and the place of all others."""
-    plain = value is None or isinstance(value, str | bool | int | float)
-    return value if plain else value.item() if isinstance(value, np.generic) else f"#{place}"
+def _label(value: Any, index: int) -> Any:
+    """Return what Optuna can store: plain values, and the index of all others."""
+    is_plain = value is None or isinstance(value, str | bool | int | float)
+    return value if is_plain else value.item() if isinstance(value, np.generic) else f"#{index}"
 
 
 def _state(trial: Trial) -> dict[str, Any]:
-    """A trial as plain data, which a storage keeps as JSON."""
+    """Return a trial as plain data, which a storage keeps as JSON."""
     size = trial.size
     return {
         "state": trial.state,
@@ -177,30 +179,30 @@ def _state(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _earlier(study: Any, choices: Choices) -> list[Trial]:
-    """What a study found out before, each candidate once."""
+def _earlier_trials(study: Any, choices: Choices) -> list[Trial]:
+    """Return the trials of a resumed study, each candidate once."""
     optuna = _optuna()
-    found: dict[str, Trial] = {}
-    for old in study.get_trials(deepcopy=False):
-        state = old.user_attrs.get(FOUND)
+    trials: dict[str, Trial] = {}
+    for stored in study.get_trials(deepcopy=False):
+        state = stored.user_attrs.get(ATTRIBUTE)
         if not state or not (state.get("scores") or state["state"] == "failed"):
             continue
-        params = choices.pick(optuna.trial.FixedTrial(old.params))
-        trial = Trial(len(found), params, state["all_epochs"], state=state["state"], reason=state["reason"])
+        params = choices.pick(optuna.trial.FixedTrial(stored.params))
+        trial = Trial(len(trials), params, state["all_epochs"], state=state["state"], reason=state["reason"])
         trial.epochs, trial.scores = state["epochs"], np.array(state["scores"])
         trial.size = None if state["size"] is None else Size(*state["size"])
         trial.most_leaves = math.nan if state["most_leaves"] is None else state["most_leaves"]
         trial.history = [(int(epochs), float(score)) for epochs, score in state["history"]]
-        before = found.get(choices.identity(params))
-        if before is None or before.state not in DECIDED:  # what the time was too short for may have come later
-            trial.number = len(found) if before is None else before.number
-            found[choices.identity(params)] = trial
-    return list(found.values())
+        before = trials.get(choices.identity(params))
+        if before is None or before.state not in DECIDED:  # an unfinished candidate may have been decided later
+            trial.number = len(trials) if before is None else before.number
+            trials[choices.identity(params)] = trial
+    return list(trials.values())
 
 
-def _check_table(study: Any, engine: Engine, base: BaseTart, choices: Choices) -> None:
-    """Raise where a study was made with other data, folds, estimator or space: its scores would mean nothing here."""
-    problem = engine.problem
+def _check_table(study: Any, exploration: Exploration, choices: Choices) -> None:
+    """Raise if a study was made with other data, folds, estimator or space, since its scores would not compare."""
+    problem = exploration.engine.problem
     table = next(iter(problem.tables.values()))
     digest = hashlib.sha256()
     for part in (table.x, table.target, table.weight, problem.score_weight):
@@ -209,44 +211,43 @@ def _check_table(study: Any, engine: Engine, base: BaseTart, choices: Choices) -
         for rows in fold:
             digest.update(np.asarray(rows, dtype=np.int64).tobytes())
             digest.update(b"|")
-    params = base.get_params(deep=False).items()
-    own = {
+    params = exploration.spec.estimator.get_params(deep=False).items()
+    current = {
         "rows": len(table.x),
         "features": table.x.shape[1],
         "folds": len(problem.parts[0]),
         "seeds": problem.seeds,
-        "scoring": problem.scoring,
-        "estimator": {name: _word(value) for name, value in sorted(params) if name not in WITHOUT_EFFECT},
+        "scoring": problem.metric.name,
+        "estimator": {name: _text(value) for name, value in sorted(params) if name not in WITHOUT_EFFECT},
         "data": digest.hexdigest(),
         "space": choices.digest(),
         "seed": problem.random_state,
     }
-    before = study.user_attrs.get(FOUND)
+    before = study.user_attrs.get(ATTRIBUTE)
     if before is None:
-        study.set_user_attr(FOUND, own)
+        study.set_user_attr(ATTRIBUTE, current)
         return
-    if differ := [name for name, value in own.items() if before.get(name) != value]:
-        said = "; ".join(
-            f"{name} was another" if name in ("data", "space") else f"{name} was {before.get(name)} and is {own[name]}"
-            for name in differ
+    if changed := [name for name, value in current.items() if before.get(name) != value]:
+        changes = "; ".join(
+            f"another {name}" if name in ("data", "space") else f"{name} {current[name]}, before {before.get(name)}"
+            for name in changed
         )
         raise ValueError(
-            f"a study must be gone on with on its own table, with its own estimator and space, however: {said}; "
-            "give another study_name"
+            f"a study must be resumed with its own table, estimator and space, got {changes}; set another study_name"
         )
 
 
-def _word(value: Any) -> str:
-    """A parameter in words that are the same in another process."""
+def _text(value: Any) -> str:
+    """Return a text of a parameter that is equal in another process."""
     if callable(value) or " at 0x" in repr(value):
-        own = value if hasattr(value, "__qualname__") else type(value)
-        return f"{own.__module__}.{own.__qualname__}"
+        named = value if hasattr(value, "__qualname__") else type(value)
+        return f"{named.__module__}.{named.__qualname__}"
     return repr(value)
 
 
 @contextmanager
 def _quiet(optuna: Any, verbose: int) -> Iterator[None]:
-    """Without Optuna's own lines, unless they are asked for."""
+    """Silence the log of Optuna unless `verbose` is above 1."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(before if verbose > 1 else optuna.logging.WARNING)
     try:
@@ -260,6 +261,6 @@ def _optuna() -> Any:
         import optuna
     except ImportError as error:
         raise ImportError(
-            "sampler='optuna' needs Optuna, however: it is not installed; pip install 'tartree[search]'"
+            "sampler='optuna' needs Optuna, which is not installed; pip install 'tartree[search]'"
         ) from error
     return optuna

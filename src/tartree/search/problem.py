@@ -1,7 +1,7 @@
-"""What a search learns from: an encoded table, and which rows are learnt and held out in each fold of each part.
+"""Problem: encoded tables, and the rows learnt from and held out in each fold of each part.
 
 A part is what one search may look at. `StructureSearch` has one part; a study with several outer runs has one for each
-run, and the members of all parts are trained together. A row in no fold of a part is never seen there.
+run, and the members of all parts are trained together. A row in no fold of a part is never seen in that part.
 """
 
 from __future__ import annotations
@@ -14,44 +14,46 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tartree.model import Sample
 from tartree.nn import Output
 from tartree.search.candidates import Key
-from tartree.training import TensorRows
+from tartree.search.scores import Metric
 
-Rows = NDArray[np.intp]
-Fold = tuple[Rows, Rows]  # rows to learn from, rows held out
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """A table as candidates of one encoding see it."""
-
-    x: Tensor  # (rows, features), on the CPU
-    target: Tensor  # (rows, ...)
-    weight: Tensor | None  # (rows,) of training
-
-    def to(self, device: torch.device) -> TensorRows:
-        """The rows to learn from, on a device."""
-        weight = None if self.weight is None else self.weight.to(device)
-        return TensorRows(self.x.to(device), self.target.to(device), weight)
+RowIndex = NDArray[np.intp]
+Fold = tuple[RowIndex, RowIndex]  # rows to learn from, rows held out
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """All that a training has to know."""
+    """Everything that trainings have in common.
 
-    tables: dict[Key, Table]
+    Parameters
+    ----------
+    tables : dict of key to Sample
+        Encoded rows on the CPU, by what candidates ask of the encoding; see `Candidate.table`.
+    output : Output
+    parts : tuple of tuples of folds
+    metric : Metric
+    score_weight : Tensor of shape (rows,) or None
+        Weights of rows in the scores.
+    seeds : int
+        Trainings of each fold.
+    random_state : int
+    device : torch.device
+    """
+
+    tables: dict[Key, Sample]
     output: Output
     parts: tuple[tuple[Fold, ...], ...]
-    scoring: str
-    score_weight: Tensor | None  # (rows,)
-    seeds: int  # trainings of each fold
+    metric: Metric
+    score_weight: Tensor | None
+    seeds: int
     random_state: int
     device: torch.device
 
 
-def padded(lists: Sequence[Rows]) -> tuple[Tensor, Tensor | None]:
-    """Rows of each member, (members, longest), and a weight of 0 for what only fills up; None where all are full."""
+def pad_rows(lists: Sequence[RowIndex]) -> tuple[Tensor, Tensor | None]:
+    """Return rows of each member, (members, longest), and a weight of 0 for padding; None if nothing was padded."""
     longest = max(map(len, lists))
     index = torch.zeros(len(lists), longest, dtype=torch.int64)
     weight = torch.zeros(len(lists), longest)

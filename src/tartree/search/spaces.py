@@ -1,4 +1,4 @@
-"""Where a search looks: named spaces, and those of the user, as lists of parameters of the estimator."""
+"""Spaces of a search: named ones and those of the user, as lists of parameters of the estimator."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ PAPER_SERIES: dict[str, list[Parameters]] = {
         {"depth": 1, "leaf_layers": 2, "window": window, "selection": "single"} for window in (3, 7, 15, 31)
     ],
 }
-#: How the paper trains them.
+#: Training of the paper.
 PAPER_TRAINING: Parameters = {"dropout": 0.15, "recipe": "paper"}
-PAPER = [{**one, **PAPER_TRAINING} for series in PAPER_SERIES.values() for one in series]
+PAPER = [{**params, **PAPER_TRAINING} for series in PAPER_SERIES.values() for params in series]
 
-_BOTH = ("multi", "single")  # from one training
+_BOTH = ("multi", "single")  # share a training
 _DEEP: Parameters = {"recipe": "deep", "dropout": 0.15}
-#: What can be read as it stands: one linear model, and trees with constant or linear leaves.
+#: Candidates that can be read as they are: a linear model, and trees with constant or linear leaves.
 READABLE: list[Parameters] = [
     {"depth": 0, "leaf_layers": 1},
     {"depth": [3, 5], "leaf_layers": 0, "selection": _BOTH},
     {"depth": [1, 2, 4, 6], "leaf_layers": 1, "selection": _BOTH},
 ]
-#: These, and from one perceptron to sixteen of them; each with the recipe that suits its leaves. One wide perceptron,
-#: and four of half its width, are about as able as sixteen narrow ones, with fewer leaves.
+#: These, and from one perceptron to sixteen, with the recipe for perceptrons. One wide perceptron, or four of half its
+#: width, are about as accurate as sixteen narrow ones, with fewer leaves.
 SMALL: list[Parameters] = [
     *READABLE,
     {"depth": 0, "leaf_layers": [2, 4], **_DEEP},
@@ -61,7 +61,7 @@ _ALL: Parameters = {
     "recipe": ["default", "deep"],
     "learning_rate": [None, 0.0025, 0.01, 0.05],
 }
-#: All that may matter, up to 64 leaves: thousands of candidates, from which some are drawn.
+#: All parameters with an effect, up to 64 leaves: thousands of candidates, from which some are drawn.
 FULL: list[Parameters] = [
     {"depth": [0, 1, 2, 3, 4, 5, 6], **_ALL},
     {"depth": [1, 2, 3], "window": [3, 4], "stride": [None, 2], **_ALL},
@@ -70,39 +70,46 @@ SPACES = {"readable": READABLE, "small": SMALL, "paper": PAPER, "full": FULL}
 
 
 def blocks_of(space: Space) -> list[dict[str, tuple[Any, ...]]]:
-    """A space as blocks: each parameter with its choices."""
+    """Return a space as blocks: each parameter with its choices."""
     if isinstance(space, str):
         if space not in SPACES:
             raise ValueError(
-                f"space must be one of {', '.join(SPACES)}, a dict of lists or a list of dicts, however: {space!r}"
+                f"space must be one of {', '.join(SPACES)}, a dict of lists or a list of dicts, got {space!r}"
             )
         space = SPACES[space]
     if not isinstance(space, Mapping | Sequence):
-        raise ValueError(
-            f"space must be one of {', '.join(SPACES)}, a dict of lists or a list of dicts, however: {space!r}"
-        )
+        raise ValueError(f"space must be one of {', '.join(SPACES)}, a dict of lists or a list of dicts, got {space!r}")
     blocks: list[Any] = [space] if isinstance(space, Mapping) else list(space)
     if not blocks or not all(isinstance(block, Mapping) for block in blocks):
-        raise ValueError(f"space must be a dict of lists or a list of dicts with at least one, however: {space!r}")
+        raise ValueError(f"space must be a dict of lists or a list of dicts with at least one dict, got {space!r}")
     return [{name: _choices(name, value) for name, value in block.items()} for block in blocks]
 
 
 def _choices(name: str, value: Any) -> tuple[Any, ...]:
     value = value.tolist() if hasattr(value, "tolist") else value
-    choices = tuple(_plain(one) for one in value) if isinstance(value, list | tuple | range) else (value,)
+    choices = tuple(_plain(choice) for choice in value) if isinstance(value, list | tuple | range) else (value,)
     if not choices:
-        raise ValueError(f"{name} must have at least one choice in the space, however: {value!r}")
+        raise ValueError(f"{name} must have at least one choice in the space, got {value!r}")
     return choices
 
 
 def expand(space: Space, base: Mapping[str, Any] | None = None) -> list[Parameters]:
-    """Every candidate of a space, in order and each once.
+    """Return the candidates of a space, in order and each once.
 
     Parameters
     ----------
     space : name, dict of lists or list of dicts
     base : mapping, optional
-        Parameters that hold where the space does not name them; by default those of `TartClassifier()`.
+        Parameters that hold if the space does not name them; by default those of `TartClassifier()`.
+
+    Returns
+    -------
+    list of dict
+
+    Raises
+    ------
+    ValueError
+        If the space is not one of these, or has a parameter without choices.
 
     Examples
     --------
@@ -111,25 +118,25 @@ def expand(space: Space, base: Mapping[str, Any] | None = None) -> list[Paramete
     >>> len(expand("paper"))
     24
     """
-    found: dict[str, Parameters] = {}
+    candidates: dict[str, Parameters] = {}
     blocks = blocks_of(space)
     named = _STRUCTURE.union(*blocks)
     base = {name: value for name, value in (_defaults() if base is None else base).items() if name in named}
     for block in blocks:
         for values in itertools.product(*block.values()):
-            one = dict(zip(block, values, strict=True))
-            found.setdefault(identity(one, base), one)
-    return list(found.values())
+            params = dict(zip(block, values, strict=True))
+            candidates.setdefault(identity(params, base), params)
+    return list(candidates.values())
 
 
-def identity(one: Parameters, base: Mapping[str, Any]) -> str:
-    """What makes a candidate differ from others: parameters without effect are left out.
+def identity(params: Parameters, base: Mapping[str, Any]) -> str:
+    """Return a text that is equal for equal candidates: parameters without effect are left out.
 
-    `base` are the parameters that hold where a candidate does not name them. A leaf alone has no children and nothing
-    to select, and where nothing has hidden units, their number does not matter. (A single layer has no neighbours to
-    share children with, whatever its stride; the paper lists such a pair, which shares a training.)
+    `base` are the parameters that hold if a candidate does not name them. A leaf alone has no children and nothing to
+    select, and without hidden units their number has no effect. (In a single layer the stride has no effect either; the
+    paper lists such a pair, which shares a training.)
     """
-    whole = {**base, **one}
+    whole = {**base, **params}
     unused: set[str] = set()
     if whole.get("depth") == 0:
         unused |= {"window", "stride", "decision_layers", "branching", "selection"}
@@ -140,7 +147,7 @@ def identity(one: Parameters, base: Mapping[str, Any]) -> str:
     return repr(sorted((name, _plain(value)) for name, value in whole.items() if name not in unused))
 
 
-#: Parameters that decide which others have an effect.
+#: Parameters on which the effect of others depends.
 _STRUCTURE = frozenset({"depth", "window", "stride", "decision_layers", "leaf_layers"})
 
 
@@ -152,5 +159,5 @@ def _defaults() -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A number of NumPy is the number it is."""
+    """Return a number of NumPy as a number of Python."""
     return value.item() if isinstance(value, np.generic) else value

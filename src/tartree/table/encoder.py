@@ -1,5 +1,7 @@
 """`TableEncoder`: a mixed table as a float32 matrix, with names and units to read it back."""
 
+from __future__ import annotations
+
 import difflib
 import math
 import warnings
@@ -13,31 +15,37 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tartree.table.columns import Column, Constant, Feature, Fitting, fit_column
-from tartree.table.matrix import MatrixEncoding
-from tartree.table.places import among
-from tartree.table.reading import Table, read_table, string_names
-from tartree.table.state import FORMAT, Arrays, Fields, knots_key, read_column, refuse, write_column
+from tartree.table.columns import COLUMNS, column_class
+from tartree.table.columns.column import Column, Fitting
+from tartree.table.columns.constant import Constant
+from tartree.table.feature import Feature
+from tartree.table.number_matrix import MatrixEncoding
+from tartree.table.raw_table import Table, read_table, string_names
+from tartree.table.row_error import among
+from tartree.table.saved_fields import Arrays, Fields, refuse
 from tartree.table.statistics import TableStatistics
+
+#: Version of the state; 1 had no `extrapolation`: numbers beyond the range seen had no limit.
+FORMAT = 2
 
 NUMERIC = ("standard", "quantile", "plain")
 PARAMETERS = ("numeric", "n_quantiles", "max_levels", "min_count", "extrapolation")
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Encode a mixed table as a float32 matrix without gaps, and read it back in original names and units.
+    """Encode a mixed table as a float32 matrix without missing values, and read it back in original names and units.
 
     It takes pandas, polars and Arrow tables and all others that narwhals knows, arrays, sparse matrices and lists of
     rows, and decides column by column:
 
-    - Numbers are standardised, or mapped to a normal distribution. Gaps become the median, and where `fit` saw gaps a
-      feature marks them. A standardised value is kept within a million standard deviations of the mean.
+    - Numbers are standardised, or mapped to a normal distribution. Missing values become the median, and where `fit`
+      saw some a feature marks them. A standardised value is kept within a million standard deviations of the mean.
     - Dates, datetimes, durations and times of day are numbers in seconds; dates and datetimes count from 1970, in UTC.
-    - Booleans are one feature, 1 where true. Gaps are a feature where `fit` saw some, and the more frequent value
-      where it saw none.
-    - Strings and categories have one feature per level. Rare levels share one feature, gaps have one where `fit` saw
-      some. A level that `fit` did not see, or a gap where it saw none, counts as rare; where nothing was rare it is
-      none of the known levels, and all features are 0.
+    - Booleans are one feature, 1 where true. Missing values are a feature where `fit` saw some, and the more frequent
+      value where it saw none.
+    - Strings and categories have one feature per level. Rare levels share one feature, missing values have one where
+      `fit` saw some. A level that `fit` did not see, or a missing value where it saw none, counts as rare; where
+      nothing was rare it is none of the levels, and all features are 0.
     - A column with one value or without any, and a column of texts that are all rare, such as an identifier, has no
       feature.
 
@@ -52,12 +60,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         constant beyond. A column always has this map where a few numbers lie ten times further out than all others are
         apart, such as 999999 for "unknown": a scale for both would squeeze all others into one point.
         "plain" takes numbers as they are and gives every column of numbers a feature, also where all
-        values are equal: for images, whose pixels have a place. They are kept within a million; dates, durations
+        values are equal: for images, whose pixels have a position. They are kept within a million; dates, durations
         and times of day, in seconds far beyond that, are standardised.
     n_quantiles : int, default=256
         The most knots of that map.
     max_levels : int, default=32
-        The most levels of a column that have a feature of their own, the most frequent first.
+        The most levels of a column that have a feature each, the most frequent first.
     min_count : int, default=2
         Levels seen less often are rare.
     extrapolation : float or None, default=0.1
@@ -104,15 +112,26 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.extrapolation = extrapolation
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Learn how each column is encoded; `y` is ignored.
+        """Learn how each column is encoded.
 
-        Rows without weight are not looked at. Means, spreads, medians and quantiles of numbers are weighted; levels are
-        counted by rows.
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+        y : object
+            Ignored.
+        sample_weight : array-like of shape (rows,), optional
+            Rows without weight are not read. Means, spreads, medians and quantiles of numbers are weighted; levels are
+            counted by rows.
+
+        Returns
+        -------
+        TableEncoder
+            Itself.
         """
-        self._check_parameters()
+        fitting = self._checked_fitting()
         table = read_table(X)
-        for found, what in ((table.n_rows, "sample"), (table.n_columns, "feature")):
-            if not found:
+        for count, what in ((table.n_rows, "sample"), (table.n_columns, "feature")):
+            if not count:
                 raise ValueError(
                     f"Found array with 0 {what}(s) (shape=({table.n_rows}, {table.n_columns})) "
                     "while a minimum of 1 is required."
@@ -122,47 +141,56 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if sample_weight is not None:
             weights = np.asarray(sample_weight, dtype=np.float64)
             if weights.shape != (table.n_rows,) or not np.isfinite(weights).all():
-                raise ValueError(f"sample_weight must be {table.n_rows} finite numbers, however: shape={weights.shape}")
+                raise ValueError(f"sample_weight must be {table.n_rows} finite numbers, got shape {weights.shape}")
             if not (weights > 0).any():
-                raise ValueError("sample_weight must not be zero for every row, however: no weight is positive")
+                raise ValueError("sample_weight must not be zero for every row, got no positive weight")
             rows = np.flatnonzero(weights > 0)
             weights = weights[rows]
-        fitting = self._fitting()
         columns = []
         for index in range(table.n_columns):
             raw = table.read(index)
             with among(rows):
-                columns.append(
-                    fit_column(raw if rows is None or len(rows) == table.n_rows else raw.take(rows), fitting, weights)
-                )
+                raw = raw if rows is None or len(rows) == table.n_rows else raw.take(rows)
+                columns.append(column_class(raw.kind).fit(raw, fitting, weights))
         self._set_fitted(columns, names)
         return self
 
     def fit_statistics(self, statistics: TableStatistics) -> Self:
-        """Learn from the statistics of a table that came in pieces, which need not fit into memory together.
+        """Learn from the statistics of a table that was read in chunks, which need not fit into memory together.
 
         The result is that of `fit` on all rows, but for the rounding of means and standard deviations, and for
         medians and quantiles, whose ranks are within 0.5 %.
 
+        Parameters
+        ----------
+        statistics : TableStatistics
+
+        Returns
+        -------
+        TableEncoder
+            Itself.
+
         Examples
         --------
+        >>> from tartree.table import TableEncoder, TableStatistics
         >>> statistics = TableStatistics()
-        >>> for piece in ([[1, "a"], [2, "b"]], [[3, "a"], [None, "b"]]):
-        ...     statistics.update(piece)
+        >>> for chunk in ([[1, "a"], [2, "b"]], [[3, "a"], [None, "b"]]):
+        ...     statistics.update(chunk)
         >>> list(TableEncoder().fit_statistics(statistics).get_feature_names_out())
         ['x0', 'x0=(missing)', 'x1=a', 'x1=b']
         """
-        self._check_parameters()
+        fitting = self._checked_fitting()
         if not statistics.n_rows:
-            raise ValueError("statistics must be those of at least one row with weight, however: there is none")
-        self._set_fitted(statistics.fit_columns(self._fitting()), statistics.names)
+            raise ValueError("statistics must be those of at least one row with weight, got none")
+        self._set_fitted(statistics.fit_columns(fitting), statistics.names)
         return self
-
-    def _fitting(self) -> Fitting:
-        return Fitting(self.numeric, self.n_quantiles, self.max_levels, self.min_count, self.extrapolation)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Encode a table with the columns of `fit`.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
 
         Returns
         -------
@@ -172,74 +200,103 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table = read_table(X)
         self._check_columns(table)
         encoded = np.zeros((table.n_rows, len(self.features_)), dtype=np.float32)  # (rows, features)
-        whole = table.matrix is not None and self._matrix.encode(table.matrix, encoded)
-        if table.n_rows and not whole:
-            for index, (column, here) in enumerate(zip(self.columns_, self._slices(), strict=True)):
-                if not isinstance(column, Constant):
-                    column.encode(table.read(index), encoded[:, here])
+        is_encoded = table.matrix is not None and self._matrix.encode(table.matrix, encoded)
+        if table.n_rows and not is_encoded:
+            for index, (column, features) in enumerate(zip(self.columns_, self._slices(), strict=True)):
+                if not isinstance(column, Constant):  # what it holds is not read
+                    column.encode(table.read(index), encoded[:, features])
         return encoded
 
     def inverse_transform(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
-        """Encoded rows in original units, as a dict of columns.
+        """Return encoded rows in original units.
 
-        Numbers are float64 with NaN for gaps; dates and times are ISO text, durations seconds; levels are objects,
-        with None for gaps and "(other)" for rare and unseen levels. Imputed gaps that have no feature come back as
-        what they were filled with.
+        Parameters
+        ----------
+        X : array-like of shape (rows, features)
+
+        Returns
+        -------
+        dict of ndarray
+            Columns by name. Numbers are float64 with NaN for missing values; dates and times are ISO text, durations
+            seconds; levels are objects, with None for missing values and "(other)" for rare and unseen levels. Imputed
+            values that have no feature are what they were filled with.
         """
         check_is_fitted(self, "columns_")
         encoded = np.asarray(X, dtype=np.float64)  # (rows, features)
         if encoded.ndim != 2 or encoded.shape[1] != len(self.features_):
             raise ValueError(
-                f"X must have the shape (rows, {len(self.features_)}), however: {encoded.shape}; "
-                "give what transform returned"
+                f"X must have the shape (rows, {len(self.features_)}), as transform returns it, got {encoded.shape}"
             )
-        names = self._column_names()
-        slices = self._slices()
-        return {
-            name: column.decode(encoded[:, here])
-            for name, column, here in zip(names, self.columns_, slices, strict=True)
-        }
+        columns = zip(self._column_names(), self.columns_, self._slices(), strict=True)
+        return {name: column.decode(encoded[:, features]) for name, column, features in columns}
 
     def inverse_value(self, feature: int, encoded: float) -> float | str | bool:
-        """One encoded value of an output feature, such as a threshold, in original units.
+        """Return one encoded value of an output feature, such as a threshold, in original units.
 
-        A number for numbers and durations, ISO text for dates and times, a bool for a level, a rare level or a gap.
+        Parameters
+        ----------
+        feature : int
+            Index of the feature.
+        encoded : float
+
+        Returns
+        -------
+        float, str or bool
+            A number for numbers and durations, ISO text for dates and times, a bool for a level, a rare level or a
+            missing value.
         """
         check_is_fitted(self, "features_")
         if not -len(self.features_) <= feature < len(self.features_):
-            raise ValueError(f"feature must be below {len(self.features_)}, however: feature={feature}; see features_")
+            raise ValueError(f"feature must be below {len(self.features_)}, got {feature}; see features_")
         return self.features_[feature].original(encoded)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
-        """Names of the output features: "age", "age=(missing)", "colour=red", "colour=(other)"."""
+        """Return names of the output features: "age", "age=(missing)", "colour=red", "colour=(other)".
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns, where the table had none.
+
+        Returns
+        -------
+        ndarray of str
+        """
         check_is_fitted(self, "features_")
         features = self.features_
         if input_features is not None:
-            given = np.asarray(input_features, dtype=object)
-            if hasattr(self, "feature_names_in_") and not np.array_equal(self.feature_names_in_, given):
+            input_names = np.asarray(input_features, dtype=object)
+            if hasattr(self, "feature_names_in_") and not np.array_equal(self.feature_names_in_, input_names):
                 raise ValueError("input_features is not equal to feature_names_in_")
-            if len(given) != self.n_features_in_:
+            if len(input_names) != self.n_features_in_:
                 raise ValueError(
                     f"input_features should have length equal to number of features ({self.n_features_in_}), "
-                    f"got {len(given)}"
+                    f"got {len(input_names)}"
                 )
-            features = _describe(self.columns_, [str(name) for name in given])
+            features = _describe(self.columns_, [str(name) for name in input_names])
         taken: Counter[str] = Counter()
         names = np.empty(len(features), dtype=object)
-        for place, feature in enumerate(features):
+        for index, feature in enumerate(features):
             name = feature.label
             while name in taken:  # a column may be called like a level of another one
                 taken[feature.label] += 1
                 name = f"{feature.label} ({taken[feature.label]})"
             taken[name] += 1
-            names[place] = name
+            names[index] = name
         return names
 
     def get_state(self) -> tuple[dict[str, Any], Arrays]:
-        """All that was given and learnt, as a dict that JSON can hold and named arrays; see `from_state`."""
+        """Return parameters and all that was learnt; see `from_state`.
+
+        Returns
+        -------
+        state : dict
+            JSON can hold it.
+        arrays : dict of ndarray
+        """
         check_is_fitted(self, "columns_")
         arrays: Arrays = {}
-        columns = [write_column(column, index, arrays) for index, column in enumerate(self.columns_)]
+        columns = [column.to_state(index, arrays) for index, column in enumerate(self.columns_)]
         names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
         parameters = {name: getattr(self, name) for name in PARAMETERS}
         parameters = {name: _plain_number(value) for name, value in parameters.items()}
@@ -247,24 +304,40 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """A fitted encoder from what `get_state` gave; ValueError on anything that is not such a state."""
+        """Make a fitted encoder from what `get_state` returned.
+
+        Parameters
+        ----------
+        state : dict
+        arrays : dict of ndarray
+
+        Returns
+        -------
+        TableEncoder
+
+        Raises
+        ------
+        ValueError
+            If it is not such a state.
+        """
         fields = Fields(state, {"format", "parameters", "feature_names_in", "columns"})
         if not isinstance(arrays, Mapping):
             refuse("a dict of arrays", arrays)
         if type(state["format"]) is not int or state["format"] not in (1, FORMAT):
             refuse(f"the format {FORMAT} or 1", state["format"])
-        given = fields.state["parameters"]
-        if state["format"] == 1 and isinstance(given, Mapping):
-            given = {**given, "extrapolation": None}  # numbers had no limit
-        parameters = Fields(given, set(PARAMETERS)).state
-        encoder = cls(**parameters)
-        encoder._check_parameters()
-        found = state["columns"]
-        if not isinstance(found, list) or not found:
-            refuse("a list of columns", found)
-        columns = [read_column(column, index, arrays, encoder._fitting()) for index, column in enumerate(found)]
-        used = {knots_key(index) for index, column in enumerate(found) if column.get("knots")}
-        if set(arrays) != used:
+        parameters = fields.state["parameters"]
+        if state["format"] == 1 and isinstance(parameters, Mapping):
+            parameters = {**parameters, "extrapolation": None}
+        encoder = cls(**Fields(parameters, set(PARAMETERS)).state)
+        fitting = encoder._checked_fitting()
+        saved = state["columns"]
+        if not isinstance(saved, list) or not saved:
+            refuse("a list of columns", saved)
+        columns = [_read_column(column, index, arrays, fitting) for index, column in enumerate(saved)]
+        used: Arrays = {}
+        for index, column in enumerate(columns):
+            column.to_state(index, used)
+        if set(arrays) != set(used):
             refuse(f"the arrays {sorted(used)}", sorted(map(str, arrays)))
         names = state["feature_names_in"]
         if names is not None:
@@ -284,18 +357,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.transformer_tags.preserves_dtype = []
         return tags
 
-    def _check_parameters(self) -> None:
+    def _checked_fitting(self) -> Fitting:
+        """Return what columns are fitted with, or raise for a wrong parameter."""
         if not isinstance(self.numeric, str) or self.numeric not in NUMERIC:
-            raise ValueError(f"numeric must be 'standard', 'quantile' or 'plain', however: numeric={self.numeric!r}")
+            raise ValueError(f"numeric must be 'standard', 'quantile' or 'plain', got {self.numeric!r}")
         for name, least in (("n_quantiles", 2), ("max_levels", 1), ("min_count", 1)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, however: {name}={value!r}")
+                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
         share: Any = self.extrapolation
         if share is not None and (
             isinstance(share, bool) or not isinstance(share, Real) or not 0 <= float(share) < math.inf
         ):
             raise ValueError(f"extrapolation must be a number of at least 0 or None, got {share!r}")
+        return Fitting(self.numeric, self.n_quantiles, self.max_levels, self.min_count, self.extrapolation)
 
     def _set_fitted(self, columns: list[Column], names: list[str] | None) -> None:
         self.columns_ = columns
@@ -313,31 +388,40 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [f"x{index}" for index in range(self.n_features_in_)]
 
     def _slices(self) -> list[slice]:
-        """The output features of each column."""
+        """Return the output features of each column."""
         counts = Counter(feature.column for feature in self.features_)
         ends = np.cumsum([counts[index] for index in range(self.n_features_in_)]).tolist()
         return [slice(end - counts[index], end) for index, end in enumerate(ends)]
 
     def _check_columns(self, table: Table) -> None:
-        """Compare names and number of columns with those of fit, in scikit-learn's words."""
+        """Raise scikit-learn's errors unless names and number of columns are those of fit."""
         fitted = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
         names = string_names(table)
-        own = type(self).__name__
+        encoder = type(self).__name__
         if fitted is None and names is not None:
-            warnings.warn(f"X has feature names, but {own} was fitted without feature names", stacklevel=3)
+            warnings.warn(f"X has feature names, but {encoder} was fitted without feature names", stacklevel=3)
         elif fitted is not None and names is None:
-            warnings.warn(f"X does not have valid feature names, but {own} was fitted with feature names", stacklevel=3)
+            warnings.warn(
+                f"X does not have valid feature names, but {encoder} was fitted with feature names", stacklevel=3
+            )
         elif fitted != names and fitted is not None and names is not None:
             raise ValueError(_mismatch(fitted, names))
         if table.n_columns != self.n_features_in_:
             raise ValueError(
-                f"X has {table.n_columns} features, but {own} is expecting {self.n_features_in_} features as input."
+                f"X has {table.n_columns} features, but {encoder} is expecting {self.n_features_in_} features as input."
             )
 
 
 def _plain_number(value: Any) -> Any:
-    """A parameter as JSON can hold it."""
+    """Return a parameter as JSON can hold it."""
     return int(value) if isinstance(value, Integral) else float(value) if isinstance(value, Real) else value
+
+
+def _read_column(state: Any, index: int, arrays: Mapping[str, Any], fitting: Fitting) -> Column:
+    kind = state.get("kind") if isinstance(state, Mapping) else None
+    if not isinstance(kind, str) or kind not in COLUMNS:
+        refuse("a kind in every column", state)
+    return COLUMNS[kind].from_state(state, index, arrays, fitting)
 
 
 def _describe(columns: list[Column], names: list[str]) -> list[Feature]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.table.scaling import LARGEST, SMALLEST
+from tartree.table.scales import LARGEST, SMALLEST
 
 #: Squares of numbers between these neither overflow nor vanish; others are divided by a power of two first.
 LOW, HIGH = 1e-100, 1e100

@@ -10,9 +10,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from tartree.nn import Tree
-from tartree.nn.captured import Captured, can_capture
-from tartree.ops import fused
+from tartree.nn import Tree, dispatch
+from tartree.nn.graph_capture import Captured
 from tartree.training.adam import paces
 from tartree.training.batches import Batch, MemberRows, Rows, TensorRows
 from tartree.training.recipe import Recipe
@@ -43,21 +42,14 @@ def make_epochs(
     *,
     resumable: bool = False,
 ) -> Epochs:
-    """The fastest way to run the epochs of a training; `resumable` if it may be stopped and gone on with."""
+    """The fastest way to run the epochs of a training; `resumable` if it may be stopped and resumed."""
     if isinstance(rows, StreamRows):
         return StreamEpochs(tree, rows, recipe, workers)
     if workers.size > 1:
         raise ValueError(
             f"a worker group must learn from a stream, got {type(rows).__name__} for {workers.size} workers"
         )
-    if resumable:
-        return EagerEpochs(tree, rows, recipe, generator)
-    if (
-        isinstance(rows, TensorRows | MemberRows)
-        and rows.x.device.type == "cuda"
-        and fused.has_triton()
-        and can_capture(tree)
-    ):
+    if isinstance(rows, TensorRows | MemberRows) and dispatch.captures_training(tree, rows.x, resumable=resumable):
         return CapturedEpochs(tree, rows, recipe)
     return EagerEpochs(tree, rows, recipe, generator)
 

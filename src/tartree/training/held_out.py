@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 
 from tartree import losses
-from tartree.nn import Selection, Tree, combine
-from tartree.nn.captured import Captured, can_capture
-from tartree.ops import fused
+from tartree.nn import Selection, Tree, combine, dispatch
+from tartree.nn.graph_capture import Captured
 from tartree.training.batches import Batch, MemberRows, Rows, TensorRows
 from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
 
@@ -22,8 +21,7 @@ class HeldOutEvaluation:
         self.tree, self.rows, self.selection, self.workers = tree, rows, selection, workers
         self.chunks = torch.arange(len(rows)).split(max(batch_size, 4096))
         self.captured: list[tuple[Captured, list[Tensor]]] = []
-        on_gpu = isinstance(rows, (TensorRows, MemberRows)) and rows.x.device.type == "cuda"
-        if on_gpu and fused.has_triton() and can_capture(tree):
+        if isinstance(rows, TensorRows | MemberRows) and dispatch.captures_training(tree, rows.x):
             self.captured = [self._capture(rows.take(index)) for index in self.chunks]
 
     @torch.no_grad()

@@ -9,15 +9,12 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from tartree import losses
-from tartree.nn import Tree
+from tartree.nn import Tree, dispatch
 from tartree.training.adam import Adam, Group, KernelAdam, Optimizer
 from tartree.training.batches import Batch
+from tartree.training.loss_gradient import write_gradient
 from tartree.training.recipe import Recipe
 from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
-
-#: Multiplications and additions of a forward, below which a second thread costs more than it brings.
-SMALL_STEP = 10_000_000
 
 
 class Step:
@@ -77,7 +74,7 @@ class Step:
         """Learn from a batch whose rows have their jitter already; the loss of each member before, (members,)."""
         self.optimizer.zero_grad()
         with precision(self.recipe, x.device):
-            loss = leave_gradient(self.tree, x, batch, self.recipe) if len(x) else self._no_gradient()
+            loss = write_gradient(self.tree, x, batch, self.recipe) if len(x) else self._no_gradient()
         if self.workers.size > 1:
             self._average(loss, batch)
         self.optimizer.step(pace)
@@ -98,38 +95,11 @@ class Step:
         self.workers.average([loss, *gradients], weight)
 
 
-def leave_gradient(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:
-    """The loss of each member, (members,); its gradient is left in the parameters."""
-    if recipe.loss == "expected" and not recipe.balance:
-        straight = losses.expected_gradient(tree, x, batch.target, batch.weight)
-        if straight is not None:
-            return straight
-    loss = loss_of(tree, x, batch, recipe)
-    with losses.outside_autocast(x.device):  # rounded products have rounded gradients by themselves
-        loss.sum().backward()
-    return loss.detach()
-
-
-def loss_of(tree: Tree, x: Tensor, batch: Batch, recipe: Recipe) -> Tensor:
-    """The loss that the recipe names, with its balance penalty, (members,)."""
-    logits, numbers = tree.decision(x), tree.leaf(x)
-    with losses.outside_autocast(x.device):
-        logits = losses.single(logits)
-        leaves = tree.checked(logits, losses.single(numbers))
-        function = losses.expected if recipe.loss == "expected" else losses.mixture
-        loss = function(leaves, batch.target, tree.output, batch.weight)
-        if recipe.balance:
-            arrivals, branching = tree.branching.arrivals(logits), tree.branching.probabilities(logits)
-            loss = loss + recipe.balance * losses.balance(arrivals, branching, tree.structure, batch.weight)
-    return loss
-
-
 @contextmanager
 def enough_threads(tree: Tree, rows: int) -> Iterator[None]:
-    """One thread while a step is small: more would only wait for each other, the longer the busier the machine is."""
-    work = 2 * rows * sum(p.numel() for p in tree.parameters())  # multiplications and additions of a forward
+    """Use one thread while steps are small."""
     before = torch.get_num_threads()
-    if work < SMALL_STEP:
+    if dispatch.is_small_step(tree, rows):
         torch.set_num_threads(1)
     try:
         yield

@@ -1,11 +1,11 @@
-"""Named models: functions of a name that return an unfitted estimator; and trees of other libraries."""
+"""Named models that return an unfitted estimator, warm starts from grown trees, and trees of other libraries."""
 
-from tartree.zoo.alternating import fit_alternating, update_leaves
-from tartree.zoo.from_sklearn import from_sklearn
-from tartree.zoo.imported import ImportedClassifier, ImportedRegressor
+from tartree.zoo.alternation import fit_alternating, update_leaves
+from tartree.zoo.interop.imported_model import ImportedClassifier, ImportedRegressor
+from tartree.zoo.interop.sklearn_export import to_sklearn
+from tartree.zoo.interop.sklearn_import import from_sklearn
 from tartree.zoo.presets import PRESETS, Preset, make, table
-from tartree.zoo.to_sklearn import to_sklearn
-from tartree.zoo.warming import soften, warm_start
+from tartree.zoo.warm_starts import soften, warm_start
 
 __all__ = [
     "PRESETS",

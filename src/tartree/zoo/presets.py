@@ -1,4 +1,4 @@
-"""The named models, as plain data: what the paper's Tables 2 and 3 list, and its three proposals."""
+"""Presets: the models of the paper's Tables 2 and 3 and its three proposals, as plain data by name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,25 @@ Parameters = dict[str, Any]
 
 @dataclass(frozen=True)
 class Preset:
-    """A named model: what it is for, where it comes from, and the parameters that make it.
+    """A named model.
 
-    `parameters` may be a function of options of the model's own, such as the penalty of logistic regression. `decision`
-    and `leaf` say in words what f and g are.
+    Parameters
+    ----------
+    purpose : str
+    source : str
+        Authors and year.
+    parameters : dict or callable
+        Parameters of the estimator, or a function of the model's options, such as the penalty of logistic regression,
+        that returns them.
+    decision, leaf : str
+        Descriptions of f and g.
+    task : {"classification", "regression"}
+
+    Examples
+    --------
+    >>> from tartree import zoo
+    >>> zoo.PRESETS["tart-c"].build(epochs=3)["window"]
+    3
     """
 
     purpose: str
@@ -32,26 +47,41 @@ class Preset:
     task: Task = "classification"
 
     def options(self) -> tuple[str, ...]:
-        """Names of the model's own options."""
+        """Return the names of the model's options.
+
+        Returns
+        -------
+        tuple of str
+        """
         return tuple(inspect.signature(self.parameters).parameters) if callable(self.parameters) else ()
 
-    def build(self, **given: Any) -> Parameters:
-        """Parameters of the estimator; what is given replaces those of the preset."""
+    def build(self, **parameters: Any) -> Parameters:
+        """Return the parameters of the estimator.
+
+        Parameters
+        ----------
+        **parameters
+            Options of the model, and parameters that replace those of the preset.
+
+        Returns
+        -------
+        dict
+        """
         if not callable(self.parameters):
-            return {**self.parameters, **given}
-        own = {name: given.pop(name) for name in self.options() if name in given}
-        made = self.parameters(**own)
-        if own and "leaf" in made and "leaf" in given:
+            return {**self.parameters, **parameters}
+        options = {name: parameters.pop(name) for name in self.options() if name in parameters}
+        defaults = self.parameters(**options)
+        if options and "leaf" in defaults and "leaf" in parameters:
             raise ValueError(
-                f"{', '.join(own)} would change the model's own leaves, however: leaf={given['leaf']!r} replaces them; "
-                "set it on that leaf, or by set_params"
+                f"{', '.join(options)} would change the leaves of the preset, but leaf={parameters['leaf']!r} replaces "
+                "them; set it on that leaf, or by set_params"
             )
-        return {**made, **given}
+        return {**defaults, **parameters}
 
 
 def _logistic_regression(C: float = 1.0) -> Parameters:
     if not isinstance(C, numbers.Real) or isinstance(C, bool) or not 0 < C < float("inf"):
-        raise ValueError(f"C, the inverse of the penalty, must be a positive number, however: {C=}")
+        raise ValueError(f"C, the inverse of the penalty, must be a positive number, got {C!r}")
     recipe = Recipe(optimizer="lbfgs", epochs=10_000, decision_decay=0.0, leaf_decay=1 / C, jitter=0.0)
     return {"depth": 0, "leaf_layers": 1, "recipe": recipe, "early_stopping": False}
 
@@ -128,7 +158,7 @@ PRESETS = {
             "numeric": "plain",  # pixels as they are
             "recipe": Recipe(
                 epochs=60,
-                batch_size=128,  # so that a small table has some steps, too
+                batch_size=128,  # so that a small table has some steps too
                 learning_rate=0.002,
                 decision_decay=0.3,
                 leaf_decay=0.0,
@@ -229,17 +259,21 @@ PRESETS = {
 
 
 def make(name: str, *, task: Task | None = None, **parameters: Any) -> TartClassifier | TartRegressor:
-    """An unfitted estimator by its name; keyword parameters replace those of the preset.
+    """Return an unfitted estimator by its name.
 
     Parameters
     ----------
     name : str
         A name of `PRESETS`; `tartree zoo` lists them.
     task : {"classification", "regression"}, optional
-        What to predict; by default what the model is known for: regression for "nrf", classification for all others.
+        By default regression for "nrf" and classification for all others.
     **parameters
-        Of the estimator, or the model's own: ``C`` of "lr"; ``leaf_layers``, ``hidden``, ``dropout``, ``pieces`` and
-        ``mixed`` of "tart-max", for its leaves.
+        Parameters of the estimator, which replace those of the preset, and options of the model: ``C`` of "lr";
+        ``leaf_layers``, ``hidden``, ``dropout``, ``pieces`` and ``mixed`` of "tart-max", for its leaves.
+
+    Returns
+    -------
+    TartClassifier or TartRegressor
 
     Examples
     --------
@@ -248,35 +282,39 @@ def make(name: str, *, task: Task | None = None, **parameters: Any) -> TartClass
     2
     """
     if not isinstance(name, str) or name not in PRESETS:
-        raise ValueError(f"name must be one of {', '.join(PRESETS)}, however: {name!r}")
+        raise ValueError(f"name must be one of {', '.join(PRESETS)}, got {name!r}")
     if task not in ("classification", "regression", None):
-        raise ValueError(f"task must be 'classification' or 'regression', however: {task=}")
+        raise ValueError(f"task must be 'classification' or 'regression', got {task!r}")
     preset = PRESETS[name]
     estimator = TartClassifier if (task or preset.task) == "classification" else TartRegressor
     settings = preset.build(**parameters)
-    known = inspect.signature(estimator).parameters
-    if unknown := [key for key in settings if key not in known]:
+    names = inspect.signature(estimator).parameters
+    if unknown := [name for name in settings if name not in names]:
         raise TypeError(
             f"parameters must be those of {estimator.__name__}"
             + (f" or {', '.join(preset.options())}" if preset.options() else "")
-            + f", however: {', '.join(unknown)}"
+            + f", got {', '.join(unknown)}"
         )
     return estimator(**settings)
 
 
 def _decision_layers(model: TartClassifier | TartRegressor) -> int | str:
-    """H: of the parameters, or of the record that makes the decisions."""
+    """Return H, from the parameters or the record that makes the decisions."""
     if model.decision is None:
         return int(model.decision_layers)
     if isinstance(model.decision, Layered):  # a node of layer d has d + 1 convolutions below its linear map
-        depth = int(model.depth)  # no preset leaves it to the table
+        depth = int(model.depth)  # of a preset always a number
         return f"2 to {depth + 1}" if depth > 1 else 2
     layers: int | str = getattr(model.decision, "layers", "own")
     return layers
 
 
 def table() -> list[dict[str, Any]]:
-    """One record a model: name, f, g, W, S, D, H, L, selection, purpose and source.
+    """Return one record a model: name, f, g, W, S, D, H, L, members, selection, purpose and source.
+
+    Returns
+    -------
+    list of dict
 
     Examples
     --------

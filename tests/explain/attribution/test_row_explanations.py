@@ -7,10 +7,9 @@ from numpy.testing import assert_allclose
 
 from tartree import Structure, TartClassifier, explain, load
 from tartree.explain.attribution.contributions import contributions
-from tartree.explain.attribution.likely_paths import likely_ways
+from tartree.explain.attribution.likely_paths import likely_paths
 from tartree.explain.attribution.row_explanations import reference_row
-from tartree.explain.tree_evaluation import double_tree, encode
-from tests.explain.models import KINDS, fit, patients, predictions, prune
+from tests.explain.models import KINDS, double_tree, encode, fit, patients, predictions, prune
 
 
 @pytest.mark.parametrize("task", ["classes", "two classes", "two values"])
@@ -80,7 +79,7 @@ def test_a_step_belongs_to_its_column(selection):
 
 def test_the_reference_itself_has_no_contributions():
     model, X = fit("shared children")
-    tree, reference = double_tree(model), reference_row(model, X)
+    tree, reference = double_tree(model), reference_row(model.model_, X)
     parts = contributions(tree, reference[None], reference, "multi")
     assert_allclose(parts.path.numpy(), 0, atol=1e-12)
     assert_allclose(parts.leaf.numpy(), 0, atol=1e-12)
@@ -161,7 +160,7 @@ def test_the_first_path_is_that_of_decision_path():
 def test_ways_stop_at_the_share():
     structure = Structure(2)
     shares = [np.array([0.9, 0.1]), np.array([0.8, 0.2, 0.5, 0.5])]
-    ways = likely_ways(structure, shares, share=0.8, most=10)
+    ways = likely_paths(structure, shares, share=0.8, max_paths=10)
     assert [way.nodes[-1] for way in ways] == [0, 1]
     assert_allclose([way.probability for way in ways], [0.72, 0.18])
 
@@ -225,9 +224,9 @@ def test_gaps_are_said():
     explained = model.explain(row)[0]
     age = explained.values["age"]
     assert age == frame["age"].median()
-    assert explained.said("age") == f"missing, read as {age:g}"
-    assert explained.said("bmi") == explained.said("sex") == "missing"
-    assert explained.said("smoker") == "missing, read as False"
+    assert explained.value_text("age") == f"missing, read as {age:g}"
+    assert explained.value_text("bmi") == explained.said("sex") == "missing"
+    assert explained.value_text("smoker") == "missing, read as False"
     assert f"age = missing, read as {age:g}" in explained.text(most=4)
     said = {term.value for path in explained.paths for step in path.steps for term in step.terms}
     assert f"missing, read as {age:g}" in said

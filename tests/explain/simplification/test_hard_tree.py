@@ -35,7 +35,7 @@ def test_the_path_is_local():
     hard = model.harden(X)
     import torch
 
-    from tartree.explain.tree_evaluation import double_tree, encode
+    from tests.explain.models import double_tree, encode
 
     logits = double_tree(model).decision(encode(model, X))[0]
     here = torch.zeros(len(X), dtype=torch.long)
@@ -73,5 +73,5 @@ def test_bounds_of_values_hold(kind, task):
 
 def test_spherical_has_no_hard_form():
     model, X = fit("spherical")
-    with pytest.raises(ValueError, match="surer the larger"):
+    with pytest.raises(ValueError, match="monotone in its logits"):
         model.harden(X)

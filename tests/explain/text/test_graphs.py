@@ -141,5 +141,5 @@ def test_an_estimator_needs_no_view_and_wrong_members_are_refused(nasty):
     model = TartClassifier(depth=1, epochs=1, random_state=0, device="cpu").fit(*nasty)
     assert export_dot(model, *nasty) == export_dot(view(model, *nasty))
     for export in (export_dot, export_mermaid):
-        with pytest.raises(ValueError, match="member must be from 0 to 0, however: member=1"):
+        with pytest.raises(ValueError, match="member must be from 0 to 0, got 1"):
             export(model, member=1)

@@ -9,8 +9,7 @@ from numpy.testing import assert_allclose
 
 from tartree import TartClassifier, explain
 from tartree.explain.attribution.gradients import jacobians, mean_gradients
-from tartree.explain.tree_evaluation import double_tree, encode
-from tests.explain.models import KINDS, fit, patients, predictions, prune
+from tests.explain.models import KINDS, double_tree, encode, fit, patients, predictions, prune
 
 
 def elu(z):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tartree import Structure
-from tartree.explain.tree_view.layout import crossings, outline, place
+from tartree.explain.tree_view.layout import arrange, crossings, outline
 from tests.optional import given, settings, st
 
 GAP = 0.25
@@ -38,7 +38,7 @@ def pruned(draw):
 def test_boxes_of_a_row_never_overlap(structure, leaf, decision):
     drawn = outline(structure)
     widths = widths_of(drawn, leaf, decision)
-    layout = place(drawn, widths, GAP)
+    layout = arrange(drawn, widths, GAP)
     assert (layout.x - widths / 2).min() == pytest.approx(0)
     for row in rows_of(drawn):
         order = np.array(row)[np.argsort(layout.x[row])]
@@ -69,7 +69,7 @@ def test_an_outline_holds_every_decision_leaf_and_branch_once(structure):
 @pytest.mark.parametrize("window", [2, 3])
 def test_parents_of_a_regular_tree_stand_in_the_middle_of_their_children(depth, window):
     drawn = outline(Structure(min(depth, 5) if window == 3 else depth, window))
-    layout = place(drawn, np.ones(len(drawn.spots)), GAP)
+    layout = arrange(drawn, np.ones(len(drawn.spots)), GAP)
     for i, spot in enumerate(drawn.spots):
         if spot.kind == "decision":
             children = layout.x[[link.child for link in drawn.links_below(i)]]
@@ -82,7 +82,7 @@ def test_parents_of_a_regular_tree_stand_in_the_middle_of_their_children(depth, 
 def test_a_symmetric_structure_gets_symmetric_places(structure):
     drawn = outline(structure)
     widths = widths_of(drawn)
-    layout = place(drawn, widths, GAP)
+    layout = arrange(drawn, widths, GAP)
     middle = layout.x[0]
     for row in rows_of(drawn):
         np.testing.assert_allclose(layout.x[row] + layout.x[row][::-1], 2 * middle, atol=0.05)
@@ -90,7 +90,7 @@ def test_a_symmetric_structure_gets_symmetric_places(structure):
 
 def test_wide_decisions_push_their_leaves_apart():
     drawn = outline(Structure(2))
-    layout = place(drawn, widths_of(drawn, leaf=1, decision=6), GAP)
+    layout = arrange(drawn, widths_of(drawn, leaf=1, decision=6), GAP)
     np.testing.assert_allclose(layout.x, [6.125, 3, 9.25, 2.375, 3.625, 8.625, 9.875])
 
 
@@ -104,7 +104,7 @@ def test_a_link_past_a_row_keeps_room_in_it():
     # the first node passes on to a leaf that the second node reaches only after another decision
     structure = Structure.from_children([[[0, 1]], [[0], [1, 2]], [[0], [0, 1], [2]]])
     drawn = outline(structure)
-    layout = place(drawn, np.ones(len(drawn.spots)), GAP)
+    layout = arrange(drawn, np.ones(len(drawn.spots)), GAP)
     bends = [own for own in layout.bends if own]
     assert len(bends) == 1
     for x in bends[0]:
@@ -118,7 +118,7 @@ def test_crossings_are_counted_and_taken_out():
     assert crossings([[0, 1], [2, 3]], [(0, 2), (1, 3)]) == 0
     assert crossings([[0, 1], [2, 3]], [(0, 2), (0, 3), (1, 2), (1, 3)]) == 1
     crossed = Structure.from_children([[[0, 1]], [[2, 3], [0, 1]]])
-    layout = place(outline(crossed), np.ones(7))
+    layout = arrange(outline(crossed), np.ones(7))
     first, second = layout.x[1:3]
     assert (first < second) == (layout.x[5] < layout.x[3])
 
@@ -127,4 +127,4 @@ def test_wrong_widths_are_refused():
     drawn = outline(Structure(1))
     for widths, gap in [([1.0], 0.0), ([1, 1, -1], 0.0), ([1, 1, 1], -1.0)]:
         with pytest.raises(ValueError, match="widths must be 3 numbers"):
-            place(drawn, widths, gap)
+            arrange(drawn, widths, gap)

@@ -1,4 +1,4 @@
-"""Gradients of f and g by the features at rows: written out for the library's perceptrons, by autograd for others."""
+"""Gradients of decisions and leaves by the features: closed form for the library's perceptrons, autograd for others."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CHUNK_NUMBERS = 2**22
 
 
 def mean_gradients(module: nn.Module, member: int, x: Tensor, mix: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Mean and root mean square over rows of the gradient of each output of f or g, both (outputs, features).
+    """Return mean and root mean square over rows of the gradient of each output, both (outputs, features).
 
-    Rows are evenly taken from the given ones. `mix`, (functions, numbers), makes functions of the numbers of a leaf
-    first; outputs are then the functions of leaf 0, leaf 1, ...
+    At most `GRADIENT_ROWS` evenly spaced rows are used. `mix`, (functions, numbers), combines the raw outputs of each
+    leaf; outputs are then the functions of leaf 0, leaf 1, ...
     """
     rows = x[torch.linspace(0, len(x) - 1, min(len(x), GRADIENT_ROWS)).long()]
     first: Any = 0.0
@@ -34,7 +34,7 @@ def mean_gradients(module: nn.Module, member: int, x: Tensor, mix: Tensor | None
 
 
 def jacobians(module: nn.Module, member: int, x: Tensor) -> Iterator[Tensor]:
-    """Gradients of all outputs at each row, (rows, outputs, features), in pieces of rows."""
+    """Yield gradients of all outputs at each row, (rows, outputs, features), in chunks of rows."""
     if type(module) in (MLPDecision, MLPLeaf):
         mlp: Any = module.mlp
         per_row = len(mlp.sizes) * max(1, mlp.hidden) * x.shape[1]
@@ -55,7 +55,7 @@ def jacobians(module: nn.Module, member: int, x: Tensor) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def _perceptron(mlp: GroupedMLP, member: int, x: Tensor) -> Tensor:
-    """The chain rule from the first layer on; each group has its own hidden units."""
+    """Apply the chain rule from the first layer on; each group has separate hidden units."""
     weight: Tensor = mlp.weights[0][member]
     if len(mlp.weights) == 1:
         return weight.expand(len(x), -1, -1)
@@ -75,5 +75,5 @@ def _perceptron(mlp: GroupedMLP, member: int, x: Tensor) -> Tensor:
 
 
 def _rise(units: Tensor) -> Tensor:
-    """Derivative of ELU."""
+    """Return the derivative of ELU."""
     return torch.where(units > 0, torch.ones_like(units), units.clamp_max(0).exp())

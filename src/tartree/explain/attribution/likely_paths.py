@@ -1,4 +1,4 @@
-"""The ways of a row through a tree or graph, the most probable first."""
+"""Paths of a row through a tree or graph, the most probable first."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Way:
-    """One way from the root to a leaf: nodes by their numbers within the layers, and the edge taken below each."""
+class TreePath:
+    """A path from the root to a leaf: the index of the node within each layer, and of the edge below it."""
 
     probability: float
     nodes: tuple[int, ...]
     edges: tuple[int, ...]  # numbers within the layer's edges
 
 
-def likely_ways(structure: Structure, shares: Sequence[FloatArray], share: float, most: int) -> list[Way]:
-    """Ways in falling order of probability, until together they have `share` of it or there are `most`.
+def likely_paths(structure: Structure, shares: Sequence[FloatArray], share: float, max_paths: int) -> list[TreePath]:
+    """Return paths in decreasing order of probability, until they have `share` of it together or there are `max_paths`.
 
-    `shares` are, for each layer, what each edge gets of its parent's arrival, (edges,).
+    `shares` are the shares of the parent's arrival, (edges,), for each layer.
     """
     edges = [structure.edges(d) for d in range(structure.depth)]
-    # The best that can still come from each node: with it, ways come out of the queue in order.
+    # The largest share from each node to a leaf: with it, paths leave the queue in order.
     best = [np.ones(structure.n_leaves)]
     below: list[list[list[int]]] = []
     for d in reversed(range(structure.depth)):
@@ -37,24 +37,24 @@ def likely_ways(structure: Structure, shares: Sequence[FloatArray], share: float
         level = np.zeros(structure.widths[d])
         np.maximum.at(level, parents, shares[d] * best[-1][children])
         best.append(level)
-        own: list[list[int]] = [[] for _ in range(structure.widths[d])]
+        edges_of_node: list[list[int]] = [[] for _ in range(structure.widths[d])]
         for e, parent in enumerate(parents.tolist()):
-            own[parent].append(e)
-        below.append(own)
+            edges_of_node[parent].append(e)
+        below.append(edges_of_node)
     best, below = best[::-1], below[::-1]
     queue: list[tuple[float, float, tuple[int, ...], tuple[int, ...]]] = [(-float(best[0][0]), 1.0, (0,), ())]
-    found: list[Way] = []
+    paths: list[TreePath] = []
     total = 0.0
-    while queue and len(found) < most and total < share - 1e-12:
-        _, probability, nodes, taken = heapq.heappop(queue)
-        d = len(taken)
+    while queue and len(paths) < max_paths and total < share - 1e-12:
+        _, probability, nodes, edge_path = heapq.heappop(queue)
+        d = len(edge_path)
         if d == structure.depth:
-            found.append(Way(probability, nodes, taken))
+            paths.append(TreePath(probability, nodes, edge_path))
             total += probability
             continue
         for e in below[d][nodes[-1]]:
             child = int(edges[d][1][e])
             onward = probability * float(shares[d][e])
             if onward > 0:
-                heapq.heappush(queue, (-onward * float(best[d + 1][child]), onward, (*nodes, child), (*taken, e)))
-    return found
+                heapq.heappush(queue, (-onward * float(best[d + 1][child]), onward, (*nodes, child), (*edge_path, e)))
+    return paths

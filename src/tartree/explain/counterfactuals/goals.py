@@ -1,4 +1,4 @@
-"""What a change is meant to reach, and a proof that no change of one column reaches it."""
+"""The goal of a change, and a proof that no change of one column reaches it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tartree.explain.tree_view.function_views import linear_parameters, step_par
 from tartree.explain.verification.boxes import Boxes, Interval, prediction_interval
 from tartree.nn import ConstantLeaf, MLPLeaf, Tree
 
-#: Parts of a column's range that a proof begins with, and the most it looks at; the most numbers for a part.
+#: Parts of a column's range at the start of a proof, and in all; maximum number of values of a part.
 PARTS, MOST_PARTS, MOST_NUMBERS = 64, 4096, 100_000
 #: How surely the goal must be missed: far more than rounding.
 SLACK = 1e-9
@@ -21,18 +21,18 @@ SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Goal:
-    """Classes of which one must become the most probable; or, with none, a value to reach from below or above."""
+    """A goal: one of some classes must become the most probable or, without classes, a value must be reached."""
 
     classes: tuple[int, ...] = ()
     value: float = 0.0
     up: bool = True
 
     def margin(self, predicted: Tensor) -> Tensor:
-        """How far predictions, (rows, outputs), are beyond the goal: above 0 it is reached. (rows,)"""
+        """Return how far predictions, (rows, outputs), are beyond the goal, (rows,): above 0 it is reached."""
         return self.most(Interval(predicted, predicted))
 
     def most(self, predicted: Interval) -> Tensor:
-        """The largest margin of any prediction inside, (rows,)."""
+        """Return the largest margin of any prediction inside, (rows,)."""
         if self.classes:
             wanted = list(self.classes)
             others = [k for k in range(predicted.low.shape[1]) if k not in self.classes]
@@ -44,17 +44,18 @@ class Goal:
 def is_out_of_reach(
     tree: Tree, selection: str, goal: Goal, rows: Tensor, columns: Sequence[tuple[int, float, float]], units: Any
 ) -> bool:
-    """Whether interval arithmetic proves that no value of a feature within its range reaches the goal.
+    """Return whether interval arithmetic proves that no value of a feature within its range reaches the goal.
 
     `rows`, (columns, features), has for each column the row that its feature changes; `columns` are features and
-    their ranges; `units` are center and scale of the outputs. False where it cannot be proven, which says nothing.
+    their ranges; `units` are center and scale of the outputs. False if it cannot be proven.
     """
     if not isinstance(tree.leaf, ConstantLeaf | MLPLeaf):
         return False
     if tree.structure.n_leaves * tree.output.n_numbers * len(columns) > MOST_NUMBERS:
         return False
     return all(
-        _is_column_out_of_reach(tree, selection, goal, row, *own, units) for row, own in zip(rows, columns, strict=True)
+        _is_column_out_of_reach(tree, selection, goal, row, *feature_range, units)
+        for row, feature_range in zip(rows, columns, strict=True)
     )
 
 
@@ -64,15 +65,15 @@ def _is_column_out_of_reach(
     center, scale = units
     ends = torch.linspace(low, high, PARTS + 1, dtype=torch.float64)
     parts = torch.stack([ends[:-1], ends[1:]], dim=1)  # (parts, 2)
-    seen = 0
+    n_parts = 0
     while len(parts):
-        seen += len(parts)
-        if seen > MOST_PARTS:
+        n_parts += len(parts)
+        if n_parts > MOST_PARTS:
             return False
         boxes = Boxes(row.repeat(len(parts), 1), row.repeat(len(parts), 1))
         boxes.low[:, feature], boxes.high[:, feature] = parts[:, 0], parts[:, 1]
-        found = prediction_interval(tree, boxes, selection)
-        open_still = goal.most(Interval(center + scale * found.low, center + scale * found.high)) > -SLACK
+        interval = prediction_interval(tree, boxes, selection)
+        open_still = goal.most(Interval(center + scale * interval.low, center + scale * interval.high)) > -SLACK
         parts = parts[open_still]
         middle = parts.mean(1, keepdim=True)
         parts = torch.cat([torch.cat([parts[:, :1], middle], dim=1), torch.cat([middle, parts[:, 1:]], dim=1)])
@@ -80,23 +81,23 @@ def _is_column_out_of_reach(
 
 
 def decision_lines(tree: Tree, n_features: int) -> tuple[Tensor, Tensor] | None:
-    """Linear functions that are 0 where two children are as probable: weights (lines, features) and biases (lines,).
+    """Return weights (lines, features) and biases (lines,) of functions that are 0 where two children are equal.
 
-    None where decisions are not linear.
+    None if decisions are not linear.
     """
-    steps = step_parameters(tree.decision)
-    found = linear_parameters(tree.decision)
-    if found is None and steps is None:
+    thresholds = step_parameters(tree.decision)
+    parameters = linear_parameters(tree.decision)
+    if parameters is None and thresholds is None:
         return None
-    if found is None:
-        assert steps is not None
-        return torch.nn.functional.one_hot(steps[0].flatten(), n_features).double(), -steps[1].flatten()
+    if parameters is None:
+        assert thresholds is not None
+        return torch.nn.functional.one_hot(thresholds[0].flatten(), n_features).double(), -thresholds[1].flatten()
     weights, biases = [], []
     for fan in tree.structure.fans:
-        for own in torch.from_numpy(fan.logits):  # of a node
-            weight, bias = found[0][:, own], found[1][:, own]  # (members, logits, features)
-            if len(own) > 1:
-                first, second = torch.combinations(torch.arange(len(own)), 2).T
+        for logits in torch.from_numpy(fan.logits):  # of a node
+            weight, bias = parameters[0][:, logits], parameters[1][:, logits]  # (members, logits, features)
+            if len(logits) > 1:
+                first, second = torch.combinations(torch.arange(len(logits)), 2).T
                 weight, bias = weight[:, first] - weight[:, second], bias[:, first] - bias[:, second]
             weights.append(weight.flatten(0, 1))
             biases.append(bias.flatten())

@@ -1,55 +1,17 @@
-"""Values put into a table of one row, whatever kind of table it is, and encoded values in a column's own units."""
+"""Edits of a one-row table of any kind."""
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from scipy import sparse
-from torch import Tensor
-
-from tartree.table import units
-
-
-def original_value(estimator: Any, column: int, encoded: Tensor) -> Any:
-    """The value of a column that its features, (features of the column,), stand for: as a table may hold it."""
-    fitted = estimator.encoder_.columns_[column]
-    if fitted.kind == "boolean":
-        return bool(encoded[0] > 0.5)
-    if fitted.kind == "category":
-        return fitted.levels[int(encoded.argmax())]
-    value = float(fitted.scaling.decode(np.array([float(encoded[0])]))[0])
-    if fitted.unit == "duration":
-        return datetime.timedelta(seconds=value)
-    if fitted.unit != "number":
-        text: str = estimator.encoder_.features_[_feature(estimator, column)].original(float(encoded[0]))
-        return text
-    return int(np.rint(value)) if fitted.whole and abs(value) < 2**53 else value
-
-
-def written_near(seconds: float, unit: str, *, up: bool) -> Iterator[str]:
-    """ISO texts of a date or time near so many seconds, at or beyond them, the roundest first.
-
-    A date is a whole day; other units go down to seconds, and to microseconds at the end.
-    """
-    steps = (86400.0,) if unit == "date" else (60.0, 1.0) if unit == "time" else (86400.0, 3600.0, 60.0, 1.0)
-    for step in steps:
-        ticks = round(seconds / step, 6)  # a whole number of steps is one in spite of single precision
-        whole = np.array([(np.ceil(ticks) if up else np.floor(ticks)) * step])
-        yield units.write(whole, unit, fine=False)[0]
-    if unit != "date":
-        yield units.write(np.array([seconds]), unit, fine=True)[0]
-
-
-def _feature(estimator: Any, column: int) -> int:
-    return next(k for k, feature in enumerate(estimator.encoder_.features_) if feature.column == column)
 
 
 def with_values(row: Any, values: Mapping[int, Any]) -> Any:
-    """A copy of a one-row table with other values in some columns, given by number."""
+    """Return a copy of a one-row table with other values in some columns, by index."""
     if sparse.issparse(row):
         row = row.toarray()
     if not isinstance(row, np.ndarray | list | tuple):

@@ -1,4 +1,4 @@
-"""One HTML file from the template, the styles, the scripts and the data: nothing is loaded from anywhere else."""
+"""One HTML file from the template, the styles, the scripts and the data, without external resources."""
 
 from __future__ import annotations
 
@@ -10,25 +10,40 @@ import re
 from importlib.resources import files
 from typing import Any
 
+from tartree.nn import ACTIVATIONS
+from tartree.nn.outputs import OUTPUTS
+
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=function |const |class )", re.MULTILINE)
 PLACE = re.compile(r"\{\{([a-z-]+)\}\}")
 STYLES = ("page.css", "tree.css")
 FIRST_SCRIPT = "main.js"
+RECORDS = "records.js"  # generated
 
 
 def read(name: str) -> str:
-    """A file beside this one."""
+    """Return the text of a file in this folder, or the script of the records of branching functions and outputs."""
+    if name == RECORDS:
+        return _records_script()
     return files("tartree.explain.page").joinpath(name).read_text(encoding="utf-8")
 
 
+def _records_script() -> str:
+    """Return the branching functions and the outputs in JavaScript, by name."""
+    parts = ['import { normalBelow } from "./mixture.js";\n']
+    for name, records in (("ACTIVATIONS", ACTIVATIONS), ("OUTPUTS", OUTPUTS)):
+        entries = "".join(f"  {key}: {record.javascript},\n" for key, record in records.items())
+        parts.append(f"export const {name} = {{\n{entries}}};\n")
+    return "\n".join(parts)
+
+
 def bundle_scripts(first: str = FIRST_SCRIPT) -> str:
-    """A module and all that it imports as one script, each after what it needs."""
+    """Return a module and its imports as one script, each after its imports."""
     done: dict[str, str] = {}
 
     def add(name: str, above: tuple[str, ...]) -> None:
         if name in above:
-            raise ValueError(f"scripts must not import each other in a circle, however: {' -> '.join((*above, name))}")
+            raise ValueError(f"scripts must not import each other in a circle, got {' -> '.join((*above, name))}")
         if name in done:
             return
         text = read(name)
@@ -41,16 +56,16 @@ def bundle_scripts(first: str = FIRST_SCRIPT) -> str:
 
 
 def plain_json(data: Any) -> str:
-    """JSON that can stand in a script element: nothing in it ends the element or begins a comment."""
+    """Return JSON for a script element: nothing in it ends the element or begins a comment."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "<>&\u2028\u2029":
         text = text.replace(letter, f"\\u{ord(letter):04x}")
-    # Half of a pair, which text from elsewhere may hold, has no UTF-8.
-    return re.sub(r"[\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    # A lone surrogate has no UTF-8.
+    return re.sub(r"[\ud800-\udfff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def make_page(title: str, data: dict[str, Any]) -> str:
-    """The whole page. Its policy forbids every request, and every script and style but its own."""
+    """Return the page. Its policy forbids every request, and every script and style that is not in it."""
     script = bundle_scripts()
     style = "\n".join(read(name) for name in STYLES)
     policy = (
@@ -64,7 +79,7 @@ def make_page(title: str, data: dict[str, Any]) -> str:
         "script": script,
         "data": plain_json(data),
     }
-    return PLACE.sub(lambda found: parts[found[1]], read("page.html"))
+    return PLACE.sub(lambda match: parts[match[1]], read("page.html"))
 
 
 def _digest(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What held-out rows said about a model before it was fitted to all of them."""
+"""Result of the cross-validation of a model that was then fitted to all rows."""
 
 from __future__ import annotations
 
@@ -8,24 +8,31 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Validation:
-    """The score of a model in a cross-validation, and the models it was chosen from, for the page of one that was then
-    fitted to all rows.
+    """The cross-validated score of a model, and the models it was chosen from.
 
     Parameters
     ----------
     score : str
-        Its name, such as "accuracy".
-    mean, error : float
-        Over the folds; the standard error of the mean.
+        Name of the score, such as "accuracy".
+    mean : float
+        Mean over the folds.
+    error : float
+        Standard error of the mean.
     n_folds : int
+        Number of folds.
     words : str
-        How the model was chosen.
+        Sentences that say how the model was chosen.
     columns : sequence of str, optional
-        The head of a table of models.
+        Head of a table of models.
     rows : sequence of sequences of str, optional
-        What stands in the table.
+        Rows of the table.
     chosen : int, optional
-        The row of the chosen one.
+        Row of the chosen model.
+
+    Examples
+    --------
+    >>> Validation("accuracy", 0.95, 0.01, 5).to_dict()["nFolds"]
+    5
     """
 
     score: str
@@ -38,7 +45,13 @@ class Validation:
     chosen: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON."""
+        """Return plain data, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Fields under the names of the page's scripts.
+        """
         return {
             "score": self.score,
             "mean": self.mean,

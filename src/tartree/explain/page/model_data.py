@@ -1,4 +1,4 @@
-"""A `TreeView` as the page's scripts read it: packed parameters to compute with, and what is said about each node."""
+"""A `TreeView` as the page's scripts read it: packed parameters, and data about each node."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from tartree.explain.tree_view.views import (
     NodeData,
     TreeView,
 )
+from tartree.table.quantities import QUANTITIES
 
 MOST_TERMS = 7  # of a condition or a leaf, listed on the page
 DIGITS = 5  # of what is shown; parameters are exact
@@ -27,7 +28,7 @@ FloatArray = NDArray[np.float64]
 
 
 def plain_model(tree: TreeView) -> dict[str, Any]:
-    """Everything that is drawn and computed of one model."""
+    """Return what the page draws and computes of one model."""
     layers: list[list[list[int]]] = [[] for _ in range(tree.depth)]
     for node in tree.nodes:
         if node.children:
@@ -39,6 +40,7 @@ def plain_model(tree: TreeView) -> dict[str, Any]:
         "branching": tree.activation,
         "output": {
             "kind": tree.output.kind,
+            "isClasses": tree.output.is_classes,
             "nTargets": tree.output.n_targets,
             "nNumbers": tree.output.n_numbers,
             "center": tree.output.center.tolist(),
@@ -55,6 +57,7 @@ def plain_column(column: ColumnView) -> dict[str, Any]:
         "name": column.name,
         "kind": column.kind,
         "unit": column.unit,
+        "quantity": QUANTITIES[column.unit].page,
         "whole": column.whole,
         "low": column.low,
         "high": column.high,
@@ -82,7 +85,7 @@ def plain_feature(feature: FeatureView) -> dict[str, Any]:
 
 
 def pack(array: FloatArray) -> dict[str, str]:
-    """An array as base64 of little-endian numbers: single precision where that loses nothing, as for all weights."""
+    """Return an array as base64 of little-endian numbers, in single precision if that is exact, as for all weights."""
     single = array.astype("<f4")
     exact = bool(np.array_equal(single.astype(np.float64), array))
     data = single if exact else array.astype("<f8")
@@ -146,13 +149,13 @@ def _linear(function: LinearView) -> dict[str, Any]:
 
 
 def _node(node: NodeData) -> dict[str, Any]:
-    said = {"arrival": _round(node.arrival), "rows": node.rows, "predicted": _rounded(node.predicted)}
+    record = {"arrival": _round(node.arrival), "rows": node.rows, "predicted": _rounded(node.predicted)}
     for name, values in (("classes", node.classes), ("mean", node.target_mean), ("spread", node.target_spread)):
         if values is not None:
-            said[name] = _rounded(values)
+            record[name] = _rounded(values)
     if node.typical_rows:
-        said["typical"] = list(node.typical_rows)
-    return said
+        record["typical"] = list(node.typical_rows)
+    return record
 
 
 def _rounded(values: FloatArray) -> list[float]:

@@ -3,6 +3,11 @@
 
 const DAY = 86400;
 
+/** How the numbers of a column are read and written: what its `Quantity` says, or plain numbers. */
+export function quantityOf(column) {
+  return column.quantity || { form: "number", control: "text", noun: "unit", suffix: "" };
+}
+
 /** A number with four digits, more where it is whole and short. */
 export function numberText(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
@@ -35,23 +40,23 @@ const FORMS = [
   { form: `[1-9]\\d{0,2}(?:\\.\\d{3})+,\\d+`, marks: "\\.", isDoubtful: true }, // 1.234,5
   { form: `[1-9]\\d{0,2}(?:\\.\\d{3}){2,}`, marks: "\\.", isDoubtful: true }, // 1.234.567
   { form: `\\d*,\\d+`, isDoubtful: true }, // 4,5
-].map((own) => ({ ...own, form: new RegExp(`^${own.form}$`) }));
+].map((entry) => ({ ...entry, form: new RegExp(`^${entry.form}$`) }));
 
 /**
  * A number as people write it: {value, isDoubtful}, or null where it is none.
  *
- * `isDoubtful` says that a mark had to be read as one between groups or before decimals: the reader is then told how.
+ * `isDoubtful` says that a mark had to be read as one between groups or before decimals: the reader is then shown how.
  */
 export function readNumber(text) {
   const [, sign, digits] = /^([+-]?)\s*(.*)$/s.exec(text.trim().replace(/−/g, "-"));
-  const found = FORMS.find(({ form }) => form.test(digits));
-  if (!found) return null;
-  const plain = (found.marks ? digits.replace(new RegExp(found.marks, "g"), "") : digits).replace(",", ".");
+  const result = FORMS.find(({ form }) => form.test(digits));
+  if (!result) return null;
+  const plain = (result.marks ? digits.replace(new RegExp(result.marks, "g"), "") : digits).replace(",", ".");
   const value = Number(`${sign}${plain}`);
-  return Number.isFinite(value) ? { value, isDoubtful: Boolean(found.isDoubtful) } : null;
+  return Number.isFinite(value) ? { value, isDoubtful: Boolean(result.isDoubtful) } : null;
 }
 
-/** A share as per cent; what is small but not nothing is said to be so. */
+/** A share as per cent; small shares other than 0 are "<0.1%". */
 export function shareText(share) {
   const percent = 100 * share;
   if (percent > 0 && percent < 0.1) return "<0.1%";
@@ -72,7 +77,7 @@ export function scoreText(score) {
   return score < 1 && score >= 0.9995 ? ">0.999" : withMinus(score.toFixed(3));
 }
 
-/** A change of a probability with four decimals, not below it: it is said to be the largest. */
+/** A change of a probability with four decimals, rounded up, as an upper bound. */
 export function changeText(change) {
   if (change > 0 && change < 0.0001) return "<0.0001";
   const near = Number(change.toFixed(4));
@@ -100,21 +105,19 @@ export function valueText(column, value) {
   if (value === null || value === undefined) return "missing";
   if (column.kind === "boolean") return value ? "true" : "false";
   if (column.kind !== "numeric") return String(value);
-  if (column.unit === "number") return numberText(value);
-  if (column.unit === "duration") return `${numberText(value)} s`;
-  return inputText(column, value).replace("T", " ");
+  const { form, suffix } = quantityOf(column);
+  return form === "number" ? `${numberText(value)}${suffix}` : inputText(column, value).replace("T", " ");
 }
 
 /** The range of a column, rounded to its inside: what is shown lies within the range, too. */
 export function rangeText(column) {
   const { low, high } = column;
-  if (column.unit !== "number" && column.unit !== "duration")
-    return `${valueText(column, low)} to ${valueText(column, high)}`;
+  const { form, suffix } = quantityOf(column);
+  if (form !== "number") return `${valueText(column, low)} to ${valueText(column, high)}`;
   for (let digits = 4; digits <= 17; digits += 1) {
     const [from, to] = [roundedTo(low, digits, Math.ceil), roundedTo(high, digits, Math.floor)];
     if (low <= from && from <= to && to <= high) {
-      const unit = column.unit === "duration" ? " s" : "";
-      return `${plainText(from, digits)}${unit} to ${plainText(to, digits)}${unit}`;
+      return `${plainText(from, digits)}${suffix} to ${plainText(to, digits)}${suffix}`;
     }
   }
   return `${low} to ${high}`;
@@ -137,13 +140,14 @@ function plainText(value, digits) {
 /** A value as an input of the right type holds it. */
 export function inputText(column, value) {
   if (value === null || value === undefined) return "";
-  if (column.kind !== "numeric" || column.unit === "number" || column.unit === "duration") return String(value);
-  if (column.unit === "time")
+  const { form, isDay } = quantityOf(column);
+  if (column.kind !== "numeric" || form === "number") return String(value);
+  if (form === "time")
     return isoText(value)
       .slice(11, 23)
       .replace(/\.?0+$/, (zeros) => (zeros[0] === "." ? "" : zeros));
   const text = isoText(value);
-  if (column.unit === "date" && value % DAY === 0) return text.slice(0, 10);
+  if (isDay && value % DAY === 0) return text.slice(0, 10);
   return text.slice(0, value % 1 ? 23 : 19);
 }
 
@@ -157,15 +161,17 @@ export function parseValue(column, text) {
   return readValue(column, text).value;
 }
 
-/** The same, as {value, isDoubtful}: whether the reader should be told how the text was read. */
+/** The same, as {value, isDoubtful}: whether the reader should be shown how the text was read. */
 export function readValue(column, text) {
   const trimmed = text.trim();
   if (!trimmed || trimmed === "–" || trimmed === "missing") return { value: null, isDoubtful: false };
-  if (column.unit === "number" || column.unit === "duration") {
-    const found = readNumber(column.unit === "duration" ? trimmed.replace(/ ?s$/, "") : trimmed);
-    return found || { value: undefined, isDoubtful: false };
+  const { form, suffix } = quantityOf(column);
+  if (form === "number") {
+    const unit = suffix.trim();
+    const digits = unit && trimmed.endsWith(unit) ? trimmed.slice(0, -unit.length) : trimmed;
+    return readNumber(digits) || { value: undefined, isDoubtful: false };
   }
-  const iso = column.unit === "time" ? `1970-01-01T${trimmed}` : trimmed.replace(" ", "T");
+  const iso = form === "time" ? `1970-01-01T${trimmed}` : trimmed.replace(" ", "T");
   const zoned = /T.*([Z]|[+-]\d\d:?\d\d)$/.test(iso) || !iso.includes("T") ? iso : `${iso}Z`;
   const milliseconds = Date.parse(zoned);
   return { value: Number.isNaN(milliseconds) ? undefined : milliseconds / 1000, isDoubtful: false };

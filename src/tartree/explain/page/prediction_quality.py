@@ -1,4 +1,4 @@
-"""How good the predictions are on the rows of a report: a confusion matrix or residuals, and calibration."""
+"""Quality of the predictions on the rows of a report: confusion matrix or errors, and calibration."""
 
 from __future__ import annotations
 
@@ -11,56 +11,56 @@ FloatArray = NDArray[np.float64]
 
 N_BINS = 10
 COVERAGE_LEVELS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
+#: Levels of the quantiles at the ends of those intervals, side by side.
+QUANTILE_LEVELS = np.array([side for level in COVERAGE_LEVELS for side in ((1 - level) / 2, (1 + level) / 2)])
 
 
 def classification_quality(probabilities: FloatArray, truth: NDArray[np.int64]) -> dict[str, Any]:
-    """Measures of predicted probabilities, (rows, classes), against numbers of classes, (rows,)."""
+    """Measure predicted probabilities, (rows, classes), against class indices, (rows,)."""
     n_rows, n_classes = probabilities.shape
     predicted = probabilities.argmax(axis=1)
     matrix = np.zeros((n_classes, n_classes), dtype=np.int64)  # (true, predicted)
     np.add.at(matrix, (truth, predicted), 1)
     recall = np.diag(matrix) / np.maximum(matrix.sum(axis=1), 1)
     present = matrix.sum(axis=1) > 0
-    own = np.maximum(probabilities[np.arange(n_rows), truth], 1e-15)
+    true_probability = np.maximum(probabilities[np.arange(n_rows), truth], 1e-15)
     if n_classes == 2:
-        claimed, happened = probabilities[:, 1], truth == 1
+        predicted_share, is_true = probabilities[:, 1], truth == 1
     else:
-        claimed, happened = probabilities.max(axis=1), predicted == truth
+        predicted_share, is_true = probabilities.max(axis=1), predicted == truth
     return {
         "accuracy": float(np.trace(matrix) / n_rows),
         "balancedAccuracy": float(recall[present].mean()),
         "majority": float(matrix.sum(axis=1).max() / n_rows),
-        "logLoss": float(-np.log(own).mean()),
+        "logLoss": float(-np.log(true_probability).mean()),
         "matrix": matrix.tolist(),
-        "calibration": calibration_curve(claimed, happened),
+        "calibration": calibration_curve(predicted_share, is_true),
     }
 
 
-def calibration_curve(claimed: FloatArray, happened: NDArray[np.bool_]) -> list[dict[str, float]]:
-    """Bins of equal width: the mean probability that was predicted, and how often it came true.
+def calibration_curve(probability: FloatArray, is_true: NDArray[np.bool_]) -> list[dict[str, float]]:
+    """Compare mean predicted probability and observed share in bins of equal width.
 
     Examples
     --------
     >>> calibration_curve(np.array([0.1, 0.1, 0.9]), np.array([False, True, True]))
     [{'predicted': 0.1, 'observed': 0.5, 'rows': 2}, {'predicted': 0.9, 'observed': 1.0, 'rows': 1}]
     """
-    place = np.minimum((claimed * N_BINS).astype(np.int64), N_BINS - 1)
+    bin_index = np.minimum((probability * N_BINS).astype(np.int64), N_BINS - 1)
     curve = []
-    for here in range(N_BINS):
-        own = place == here
-        if own.any():
-            predicted, observed = float(claimed[own].mean()), float(happened[own].mean())
-            curve.append({"predicted": predicted, "observed": observed, "rows": int(own.sum())})
+    for k in range(N_BINS):
+        in_bin = bin_index == k
+        if in_bin.any():
+            predicted, observed = float(probability[in_bin].mean()), float(is_true[in_bin].mean())
+            curve.append({"predicted": predicted, "observed": observed, "rows": int(in_bin.sum())})
     return curve
 
 
-def regression_quality(estimator: Any, X: Any, predicted: FloatArray, truth: FloatArray) -> list[dict[str, Any]]:
-    """For each target, measures of predicted against true values, both (rows, targets)."""
-    levels = [side for level in COVERAGE_LEVELS for side in ((1 - level) / 2, (1 + level) / 2)]
-    quantiles: FloatArray | None = None
-    if hasattr(estimator, "predict_quantiles"):
-        found = np.asarray(estimator.predict_quantiles(X, levels))
-        quantiles = found.reshape(len(truth), len(levels), -1)  # (rows, quantiles, targets)
+def regression_quality(predicted: FloatArray, truth: FloatArray, quantiles: FloatArray | None) -> list[dict[str, Any]]:
+    """Measure predicted against true values, both (rows, targets), for each target.
+
+    `quantiles` are predicted at `QUANTILE_LEVELS`, (rows, quantiles, targets), or None.
+    """
     measured = []
     for target in range(truth.shape[1]):
         error = predicted[:, target] - truth[:, target]
@@ -78,7 +78,7 @@ def regression_quality(estimator: Any, X: Any, predicted: FloatArray, truth: Flo
 
 
 def _coverage(quantiles: FloatArray, truth: FloatArray) -> list[dict[str, float]]:
-    """How many true values lie within the predicted intervals of each level; `quantiles` is (rows, 2 levels)."""
+    """Return the share of true values within the predicted intervals of each level; `quantiles` is (rows, 2 levels)."""
     return [
         {
             "predicted": level,

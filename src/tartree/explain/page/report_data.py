@@ -1,8 +1,7 @@
-"""`write_report`: what a page says about a fitted model, gathered as plain data and written as one HTML file."""
+"""`write_report`: data about a fitted model, written as one HTML page."""
 
 from __future__ import annotations
 
-import numbers
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,26 +9,29 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, r2_score
 
 from tartree import __version__
-from tartree.explain import tree_evaluation as ev
+from tartree.checks import check_integer
 from tartree.explain.attribution.importances import importances
 from tartree.explain.page.bundle import make_page
 from tartree.explain.page.cross_validation import Validation
 from tartree.explain.page.model_data import plain_column, plain_feature, plain_model
-from tartree.explain.page.prediction_quality import classification_quality, regression_quality
+from tartree.explain.page.prediction_quality import QUANTILE_LEVELS, classification_quality, regression_quality
 from tartree.explain.page.row_data import choose_rows, plain_columns
 from tartree.explain.simplification.simplifier import simplification_path
 from tartree.explain.simplification.subtree import check_shrinkable
 from tartree.explain.tree_view.assembly import view
 from tartree.explain.tree_view.views import TreeView
+from tartree.explain.verification.certificates import Certificate
+from tartree.model import FittedModel, HasModel, fitted_model
 
-#: The most smaller models on a page, and the most leaves of the largest of them, where sizes are not given.
+#: Maximum number of smaller models on a page, and of leaves of the largest of them, by default.
 MOST_SIZES, MOST_LEAVES = 5, 32
 
 
 def write_report(
-    estimator: Any,
+    estimator: FittedModel | HasModel,
     X: Any,
     y: Any,
     path: str | os.PathLike[str],
@@ -43,21 +45,24 @@ def write_report(
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
+    estimator : fitted estimator or FittedModel
+        Model to report on.
     X : table of shape (rows, columns)
-        Rows to measure the model on. Rows that it was not fitted to say how good it is; those of training flatter it.
+        Rows to measure the model on. On rows it was not fitted to, measures estimate its quality on new rows.
     y : array of shape (rows,) or (rows, targets), or None
-        What they really are; without, the page says nothing about errors.
-    path : path of the file
+        True labels or values; without, the page has no measures of quality.
+    path : str or path
+        Path of the file.
     rows : int, default=1000
-        How many rows the page holds, to be looked at one by one. Measures are of all rows.
+        Maximum number of rows that the page holds. Measures are of all rows.
     title : str, optional
+        Title of the page.
     sizes : sequence of int, optional
         Numbers of leaves of the smaller models that a slider offers, each with its certificate. By default half of the
-        leaves, a quarter and so on. They take most of the time; an empty sequence leaves the slider out.
+        leaves, a quarter and so on. They take most of the time; an empty sequence for no slider.
     validation : Validation, optional
-        What a cross-validation said, where the rows given are those that the model learnt from: then it stands first on
-        the page, and the measures of these rows are called what they are.
+        Result of a cross-validation, if the model was fitted to these rows. It is shown first, and the measures are
+        labelled as those on training rows.
 
     Examples
     --------
@@ -72,7 +77,7 @@ def write_report(
 
 
 def make_record(
-    estimator: Any,
+    estimator: FittedModel | HasModel,
     X: Any,
     y: Any,
     *,
@@ -81,24 +86,23 @@ def make_record(
     sizes: Sequence[int] | None = None,
     validation: Validation | None = None,
 ) -> dict[str, Any]:
-    """All that a page shows, ready for JSON."""
-    if not isinstance(rows, numbers.Integral) or isinstance(rows, bool) or rows < 0:
-        raise ValueError(f"rows must be an integer of at least 0, however: {rows=}")
-    estimator = ev.on_cpu(estimator)
-    tree = view(estimator, X, y)
+    """Return the data of a page, ready for JSON."""
+    rows = check_integer("rows", rows, 0)
+    model = fitted_model(estimator).on_cpu()
+    tree = view(model, X, y)
     if not tree.n_rows:
-        raise ValueError("X must have at least one row to report on, however: it has none")
-    shown = choose_rows(tree.n_rows, int(rows))
-    predicted, quality, truth = _measure(estimator, tree, X, y)
+        raise ValueError("X must have at least one row to report on, got none")
+    shown = choose_rows(tree.n_rows, rows)
+    predicted, quality, truth = _measure(model, tree, X, y)
     return {
-        "title": title or _title(estimator, tree),
+        "title": title or _title(model, tree),
         "version": __version__,
-        "estimator": type(estimator).__name__,
+        "estimator": model.codec.estimator if model is estimator else type(estimator).__name__,
         "task": tree.task,
         "target": tree.target,
         "outputs": list(tree.outputs),
         "nRows": tree.n_rows,
-        "nParameters": sum(parameter.numel() for parameter in estimator.tree_.parameters()),
+        "nParameters": model.n_parameters,
         "columns": [plain_column(column) for column in tree.columns],
         "features": [plain_feature(feature) for feature in tree.features],
         "recomputable": tree.recomputable,
@@ -110,72 +114,83 @@ def make_record(
         },
         "quality": quality,
         "validation": None if validation is None else validation.to_dict(),
-        "importances": [float(f"{share:.4g}") for share in importances(estimator, X, y).tolist()],
-        "models": [plain_model(tree), *_smaller(estimator, X, y, tree, sizes)],
+        "importances": [float(f"{share:.4g}") for share in importances(model, X, y).tolist()],
+        "models": [plain_model(tree), *_smaller(model, X, y, tree, sizes)],
     }
 
 
-def _title(estimator: Any, tree: TreeView) -> str:
+def _title(model: FittedModel, tree: TreeView) -> str:
     if not tree.depth:
         kind = "A model"
     else:
         kind = "tree" if all(len(node.parents) <= 1 for node in tree.nodes) else "graph"
         kind = f"{kind.capitalize()}s" if len(tree.members) > 1 else f"A {kind}"
-    if getattr(estimator, "target_name_", None):
+    if model.target_name:
         return f"{kind} for {tree.target}"
     return f"{kind} of {tree.n_leaves} {'leaf' if tree.n_leaves == 1 else 'leaves'}"
 
 
 def _measure(
-    estimator: Any, tree: TreeView, X: Any, y: Any
+    model: FittedModel, tree: TreeView, X: Any, y: Any
 ) -> tuple[NDArray[Any], dict[str, Any] | list[dict[str, Any]] | None, NDArray[Any] | None]:
-    """What is predicted for each row, how good that is, and the truth: classes by number, values as (rows, targets)."""
+    """Return predictions, their quality and the truth: class indices, (rows,), or values, (rows, targets)."""
     if tree.task == "classification":
-        probabilities = estimator.predict_proba(X)
+        probabilities = model.predict_proba(X)
         predicted = probabilities.argmax(axis=1)
         if y is None:
             return predicted, None, None
-        number = {label: place for place, label in enumerate(tree.labels)}
-        codes = np.array([number[label] for label in np.asarray(y).ravel().tolist()], dtype=np.int64)
+        codes = model.codec.encode(y).numpy()
         return predicted, classification_quality(probabilities, codes), codes
-    values = np.asarray(estimator.predict(X), dtype=np.float64).reshape(tree.n_rows, -1)
+    values = np.asarray(model.predict(X), dtype=np.float64).reshape(tree.n_rows, -1)
     if y is None:
         return values, None, None
-    truth = np.asarray(y, dtype=np.float64).reshape(tree.n_rows, -1)
-    return values, regression_quality(estimator, X, values, truth), truth
+    truth = model.codec.truth(y, tree.n_rows)
+    quantiles = None
+    if tree.output.has_spread:
+        shape = (tree.n_rows, len(QUANTILE_LEVELS), -1)  # (rows, quantiles, targets)
+        quantiles = model.predict_quantiles(X, QUANTILE_LEVELS).reshape(shape)
+    return values, regression_quality(values, truth, quantiles), truth
 
 
-def _smaller(estimator: Any, X: Any, y: Any, tree: TreeView, sizes: Sequence[int] | None) -> Iterator[dict[str, Any]]:
-    """Smaller models with their certificates, the largest first; none where the model cannot be made smaller."""
+def _smaller(
+    model: FittedModel, X: Any, y: Any, tree: TreeView, sizes: Sequence[int] | None
+) -> Iterator[dict[str, Any]]:
+    """Yield smaller models with their certificates, the largest first; none if the model cannot be simplified."""
     if sizes is None:
-        sizes = usual_sizes(tree.n_leaves) if is_shrinkable(estimator) else ()
+        sizes = usual_sizes(tree.n_leaves) if is_shrinkable(model) else ()
     wanted = sorted({int(size) for size in sizes if size < tree.n_leaves}, reverse=True)
-    for smaller in simplification_path(estimator, X, wanted) if wanted else ():
-        found = smaller.certificate_
-        # Changes of values are in standard deviations of the training target; those of a single one can have its units.
+    for smaller in simplification_path(model, X, wanted) if wanted else ():
+        certificate = smaller.provenance.certificate
+        assert isinstance(certificate, Certificate)
+        # Changes of values are in standard deviations of the training target; for one target they get its units.
         unit = float(tree.output.scale[0]) if tree.task == "regression" and tree.output.n_targets == 1 else 1.0
-        says_nothing = tree.task == "classification" and found.bound >= 1
+        is_trivial = tree.task == "classification" and certificate.bound >= 1
         yield plain_model(view(smaller, X, y)) | {
             "certificate": {
-                "measured": found.measured * unit,
-                "sampled": found.sampled * unit,
-                "bound": None if says_nothing else found.bound * unit,
-                "score": None if y is None else float(smaller.score(X, y)),
+                "measured": certificate.measured * unit,
+                "sampled": certificate.sampled * unit,
+                "bound": None if is_trivial else certificate.bound * unit,
+                "score": None if y is None else _score(smaller, X, y),
             }
         }
 
 
-def is_shrinkable(estimator: Any) -> bool:
-    """Whether a model can be simplified: its decisions and leaves are the library's own, one a node."""
+def _score(model: FittedModel, X: Any, y: Any) -> float:
+    """Return the accuracy of a classifier, or R2 of a regression, as `score` of the estimators does."""
+    return float((accuracy_score if model.is_classifier else r2_score)(y, model.predict(X)))
+
+
+def is_shrinkable(model: FittedModel) -> bool:
+    """Return whether a model can be simplified."""
     try:
-        check_shrinkable(estimator.tree_)
+        check_shrinkable(model.tree)
     except ValueError:
         return False
     return True
 
 
 def usual_sizes(n_leaves: int) -> list[int]:
-    """Numbers of leaves to simplify to: halves, rounded up, down to two; one if there are but two.
+    """Return numbers of leaves to simplify to: halves, rounded up, down to two, or one for two leaves.
 
     Examples
     --------
@@ -194,6 +209,6 @@ def usual_sizes(n_leaves: int) -> list[int]:
 
 
 def _short(values: NDArray[Any]) -> list[Any]:
-    """Whole numbers as they are, others with seven digits."""
+    """Return whole numbers as they are, others with seven digits."""
     plain: list[Any] = values.tolist()
     return plain if values.dtype.kind in "iu" else [[float(f"{value:.7g}") for value in row] for row in plain]

@@ -1,9 +1,9 @@
-"""Pictures of fitted trees, with matplotlib (extra `plot`). They read a `TreeView`, never torch modules."""
+"""Pictures of fitted trees, drawn with matplotlib (extra `plot`) from a `TreeView`."""
 
 try:
     import matplotlib as _matplotlib  # noqa: F401
 except ImportError as error:
-    raise ImportError("pictures need matplotlib, however: it is not installed; pip install 'tartree[plot]'") from error
+    raise ImportError("pictures need matplotlib, which is not installed: pip install 'tartree[plot]'") from error
 
 from tartree.explain.plots.attribution_bars import plot_contributions, plot_importances
 from tartree.explain.plots.leaf_heatmap import plot_leaves

@@ -1,4 +1,4 @@
-"""What columns contribute: to the prediction for one row, as a waterfall, and to the model as a whole."""
+"""Contributions of columns to the prediction for one row, as a waterfall, and importances, as bars."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tartree.explain.attribution.importances import importances
+from tartree.checks import check_integer
+from tartree.explain.arguments import check_index
+from tartree.explain.attribution.importances import importances, with_importances
 from tartree.explain.attribution.row_explanations import Explanation, RowExplanation, explain_rows
-from tartree.explain.plots.scene import one_row
+from tartree.explain.plots.scene import single_row
 from tartree.explain.plots.style import (
     INK,
     LESS,
@@ -24,14 +26,13 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
-from tartree.explain.text.number_text import format_number as said
-from tartree.explain.text.number_text import mark_missing, percent
-from tartree.explain.tree_evaluation import check_count
+from tartree.explain.text.number_text import format_rounded, mark_missing, percent
+from tartree.model import FittedModel, HasModel, fitted_model
 
 
 @styled
 def plot_contributions(
-    source: Any,
+    source: RowExplanation | Explanation | FittedModel | HasModel,
     X: Any = None,
     *,
     row: int = 0,
@@ -40,90 +41,106 @@ def plot_contributions(
     max_columns: int = 10,
     ax: Any = None,
 ) -> Any:
-    """Draw what each column contributes to the prediction for one row: bars from the reference row's prediction to it.
+    """Draw what each column contributes to the prediction for one row, as bars from that of the reference row.
 
     Parameters
     ----------
-    source : RowExplanation, Explanation or fitted estimator
+    source : RowExplanation, Explanation, fitted estimator or FittedModel
+        Explanation to draw, or model to explain.
     X : table, optional
-        With an estimator only.
+        With a model only.
     row : int, default=0
-        Number of the row in X, or in the explanation of several.
+        Index of the row in X, or in the explanation of several.
     background : table, optional
-        Rows whose mean is the reference, with an estimator only; X by default.
+        Rows whose mean is the reference, with a model only; X by default.
     output : int, optional
-        Which class or target; the most probable class, or the first target, by default.
+        Index of a class or target; the most probable class, or the first target, by default.
     max_columns : int, default=10
-        Columns with a bar of their own; the others share one.
+        Maximum number of columns with a separate bar; the others share one.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_contributions(model, X, row=3).get_title("left").split(":")[0]
+    '0'
     """
-    own = _explained(source, X, row, background)
+    explanation = _explained(source, X, row, background)
     if output is None:
-        output = int(own.prediction.argmax()) if own.label is not None else 0
-    if not 0 <= output < len(own.outputs):
-        raise ValueError(f"output must be from 0 to {len(own.outputs) - 1}, however: {output=}")
-    check_count("max_columns", max_columns)
-    parts, labels = _steps(own, output, max_columns)
-    ends = float(own.base[output]) + np.cumsum(parts)
+        output = int(explanation.prediction.argmax()) if explanation.label is not None else 0
+    check_index("output", output, len(explanation.outputs))
+    check_integer("max_columns", max_columns, 1)
+    parts, labels = _steps(explanation, output, max_columns)
+    ends = float(explanation.base[output]) + np.cumsum(parts)
     starts = ends - parts
     ax = axes_for(ax, 7.6, 0.3 * (len(parts) + 2) + 1.15)
     _waterfall(ax, starts, ends)
-    base, prediction = float(own.base[output]), float(own.prediction[output])
+    base, prediction = float(explanation.base[output]), float(explanation.prediction[output])
     rows = len(parts) + 2
     labels = ["reference row", *labels, "this row"]
     ax.set_yticks(range(rows), labels)
     ax.set_ylim(rows - 0.4, -0.6)
     for y, value in ((0, base), (rows - 1, prediction)):
         ax.plot([value, value], [y - 0.36, y + 0.36], color=INK, linewidth=3, solid_capstyle="butt")
-        ax.annotate(_value(value), (value, y), (6, 0), textcoords="offset points", va="center", weight="bold", size=9)
+        ax.annotate(
+            format_rounded(value), (value, y), (6, 0), textcoords="offset points", va="center", weight="bold", size=9
+        )
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
-    name = fit(plain(own.outputs[output]), 200, 12, "bold")
-    if own.label is None:
-        ax.set_title(f"{name}: {_value(prediction)}")
-        ax.set_xlabel(fit(own.outputs[output], 200, 10), color=QUIET)
+    name = fit(plain(explanation.outputs[output]), 200, 12, "bold")
+    if explanation.label is None:
+        ax.set_title(f"{name}: {format_rounded(prediction)}")
+        ax.set_xlabel(fit(explanation.outputs[output], 200, 10), color=QUIET)
     else:
         ax.set_title(f"{name}: {percent(prediction, 1)}")
-        ax.set_xlabel(f"probability of {fit(own.outputs[output], 200, 10)}", color=QUIET)
+        ax.set_xlabel(f"probability of {fit(explanation.outputs[output], 200, 10)}", color=QUIET)
     return ax
 
 
-def _explained(source: Any, X: Any, row: int, background: Any) -> RowExplanation:
+def _explained(
+    source: RowExplanation | Explanation | FittedModel | HasModel, X: Any, row: int, background: Any
+) -> RowExplanation:
     if isinstance(source, RowExplanation | Explanation):
         if X is not None or background is not None:
             raise ValueError("X and background must be left out with an explanation, which has its rows")
         return source if isinstance(source, RowExplanation) else source[row]
     if X is None:
-        raise ValueError("X must be given with an estimator, however: X=None")
-    return explain_rows(source, one_row(X, row), background=X if background is None else background)[0]
+        raise ValueError("X must be given with a model, got X=None")
+    return explain_rows(source, single_row(X, row), background=X if background is None else background)[0]
 
 
-def _steps(own: RowExplanation, output: int, max_columns: int) -> tuple[NDArray[np.float64], list[str]]:
-    """Contributions in the order they are drawn, with their labels: the small ones as one, then the strongest first."""
-    every = own.contributions[:, output]
-    order = np.argsort(-np.abs(every), kind="stable")
-    order = order[every[order] != 0]
+def _steps(explanation: RowExplanation, output: int, max_columns: int) -> tuple[NDArray[np.float64], list[str]]:
+    """Return contributions in the order of drawing, with labels: the sum of small ones, then the strongest."""
+    values = explanation.contributions[:, output]
+    order = np.argsort(-np.abs(values), kind="stable")
+    order = order[values[order] != 0]
     shown = order if len(order) <= max_columns + 1 else order[:max_columns]
     rest = order[len(shown) :]
     labels = []
     for k in shown:
-        value = own.values[own.columns[k]]
-        text = said(float(f"{value:.4g}")) if isinstance(value, float | np.floating) else plain(value)
-        keep = f" = {fit(mark_missing(text, own.columns[k] in own.gaps), 90, 9)}"
-        labels.append(fit(own.columns[k], MOST_NAME, 9, keep=keep))
-    parts = every[shown]
+        value = explanation.values[explanation.columns[k]]
+        text = format_rounded(float(value), 4) if isinstance(value, float | np.floating) else plain(value)
+        keep = f" = {fit(mark_missing(text, explanation.columns[k] in explanation.gaps), 90, 9)}"
+        labels.append(fit(explanation.columns[k], MOST_NAME, 9, keep=keep))
+    parts = values[shown]
     if len(rest):
-        parts = np.concatenate([[every[rest].sum()], parts])
+        parts = np.concatenate([[values[rest].sum()], parts])
         labels.insert(0, f"{len(rest)} other columns")
     return parts, labels
 
 
 def _waterfall(ax: Any, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> None:
-    """Bars from start to end, a thin line from each end to the next start, and the change beside each bar."""
+    """Draw bars from start to end, a thin line from each end to the next start, and the change beside each bar."""
     if not len(starts):
         return
     low, high = float(np.minimum(starts, ends).min()), float(np.maximum(starts, ends).max())
@@ -140,18 +157,22 @@ def _waterfall(ax: Any, starts: NDArray[np.float64], ends: NDArray[np.float64]) 
     ax.set_xlim(low - 0.04 * span, high + (0.04 + 1.3 * room) * span)
 
 
-def _value(value: float) -> str:
-    return said(float(f"{value:.3g}"))
+def _model_importances(model: FittedModel) -> NDArray[np.float64]:
+    """Return the importances on the training rows."""
+    shares = with_importances(model).provenance.importances
+    if shares is None:
+        raise ValueError("X must be given with a model that has no training rows, got X=None")
+    return shares
 
 
 def _signed(value: float) -> str:
-    text = said(float(f"{abs(value):.2g}"))
+    text = format_rounded(abs(value), 2)
     return f"{'-' if value < 0 else '+'}{text}"
 
 
 @styled
 def plot_importances(
-    source: Any,
+    source: FittedModel | HasModel | Mapping[str, float] | Sequence[float] | NDArray[Any],
     X: Any = None,
     y: Any = None,
     *,
@@ -163,40 +184,47 @@ def plot_importances(
 
     Parameters
     ----------
-    source : fitted estimator, mapping of names to numbers, or array of shape (features,)
-        An estimator with X is asked by `tartree.explain.importances`; without X, for its ``feature_importances_``.
+    source : fitted estimator, FittedModel, mapping of names to numbers, or array of shape (features,)
+        For a model, importances are computed on X, or are those on the training rows without X.
     X, y : table and targets, optional
-        With an estimator only.
+        With a model only.
     names : sequence of str, optional
-        Of the features; those of the estimator, or x0, x1, ..., by default.
+        Names of the features; those of the model, or x0, x1, ..., by default.
     max_features : int, default=20
-        Features with a bar; the others are counted.
+        Maximum number of features with a bar; the others are counted.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_importances(model).get_title("left")
+    'Feature importances'
     """
-    check_count("max_features", max_features)
+    check_integer("max_features", max_features, 1)
     if isinstance(source, Mapping):
-        names, source = list(source), np.array(list(source.values()))
-    elif not isinstance(source, np.ndarray | Sequence):
-        names = getattr(source, "feature_names_in_", None) if names is None else names
-        if X is not None:
-            source = importances(source, X, y)
-        elif hasattr(source, "feature_importances_"):
-            source = source.feature_importances_
-        else:
-            raise ValueError(
-                f"X must be given with an estimator that has no feature_importances_, however: {type(source).__name__}"
-            )
-    values = np.asarray(source, dtype=np.float64)
+        names, values = list(source), np.array(list(source.values()), dtype=np.float64)
+    elif isinstance(source, np.ndarray | Sequence):
+        values = np.asarray(source, dtype=np.float64)
+    else:
+        model = fitted_model(source)
+        names = model.column_names if names is None else names
+        values = _model_importances(model) if X is None else importances(model, X, y)
     if values.ndim != 1 or not len(values) or (names is not None and len(names) != len(values)):
         raise ValueError(
-            "importances must be one number a feature, with as many names, however: "
+            "importances must be one number for each feature, with as many names, got "
             f"shape {values.shape}, {'no' if names is None else len(names)} names"
         )
-    said_names = [f"x{k}" for k in range(len(values))] if names is None else [str(name) for name in names]
+    labels = [f"x{k}" for k in range(len(values))] if names is None else [str(name) for name in names]
     order = np.argsort(-values, kind="stable")
     shown = order if len(order) <= max_features + 1 else order[:max_features]
     rest = order[len(shown) :]
@@ -206,7 +234,7 @@ def plot_importances(
     for k, length in enumerate(lengths):
         style = {"textcoords": "offset points", "va": "center", "size": 8.5, "color": QUIET}
         ax.annotate(f"{length:.3f}", (max(length, 0.0), k), (4, 0), **style)
-    ax.set_yticks(range(len(shown)), [fit(said_names[k], MOST_NAME, 9) for k in shown])
+    ax.set_yticks(range(len(shown)), [fit(labels[k], MOST_NAME, 9) for k in shown])
     ax.set_ylim(len(shown) - 0.4, -0.6)
     ax.set_xlim(min([0.0, *lengths]), max([0.0, *lengths]) * 1.14 or 1.0)
     ax.tick_params(axis="y", length=0)

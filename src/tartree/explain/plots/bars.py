@@ -1,7 +1,7 @@
-"""Conditions and leaf models as bars: which features push a row to which side, and how hard. No drawing here.
+"""Conditions and leaf models as data of bars: which features push a row to which side, and how strongly.
 
-The length of a bar is what one standard deviation of its feature changes: a strength that compares between features.
-For one row it is what the row's own value changes, compared with the mean of training.
+The length of a bar is the change by one standard deviation of its feature, which compares between features. For one
+row it is the change by the row's value, compared with the mean of training.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.explain.plots.style import LESS, MORE, branch_colours, class_colours
-from tartree.explain.text.number_text import format_number
+from tartree.explain.text.number_text import format_rounded
 from tartree.explain.text.terms import LinearView
 from tartree.explain.tree_view.views import FeatureView, MemberView, TreeView
+from tartree.table.quantities import QUANTITIES
 
 FloatArray = NDArray[np.float64]
 MOST_PARTS = 6  # bars side by side for one feature; with more classes, the strongest alone
@@ -23,7 +24,7 @@ MOST_PARTS = 6  # bars side by side for one feature; with more classes, the stro
 
 @dataclass(frozen=True)
 class Bar:
-    """One feature: what it is called, where its push turns (" > 19.4"), and signed lengths with their colours.
+    """A bar of one feature: its label, the value where its push changes sign (" > 19.4"), signed lengths and colours.
 
     A row above the turning point is pushed to the side the bar points to, a row below it to the other. For one row,
     `turn` is its value (" = 21.3"), and the bar points to where that value pushes.
@@ -36,13 +37,13 @@ class Bar:
 
     @property
     def reach(self) -> float:
-        """The longest part."""
+        """Length of the longest part."""
         return max(abs(length) for length, _ in self.parts)
 
 
 @dataclass(frozen=True)
 class Bars:
-    """The strongest features of a function, and what its two directions mean: (name, colour), or None."""
+    """Bars of the strongest features of a function, and the names and colours of its two directions."""
 
     bars: tuple[Bar, ...]
     left: tuple[str, str] | None
@@ -51,12 +52,12 @@ class Bars:
 
     @property
     def reach(self) -> float:
-        """The longest bar, 0 where there is none."""
+        """Length of the longest bar, 0 without bars."""
         return max((bar.reach for bar in self.bars), default=0.0)
 
 
 def feature_value(tree: TreeView, feature: FeatureView, encoded: float) -> str:
-    """An encoded value in the units of its column, as short text; indicators say yes or no."""
+    """Return an encoded value in the units of its column as short text, "yes" or "no" for indicators."""
     if feature.kind != "value":
         return "yes" if encoded > 0.5 else "no"
     value = (
@@ -64,27 +65,19 @@ def feature_value(tree: TreeView, feature: FeatureView, encoded: float) -> str:
         if feature.knots
         else feature.center + feature.scale * encoded
     )
-    unit = tree.columns[feature.column].unit
-    if unit in ("date", "datetime", "datetime[UTC]"):
-        return str(np.datetime64(round(value), "s"))[: 10 if unit == "date" else 16].replace("T", " ")
-    if unit == "time":
-        return str(np.datetime64(round(value), "s"))[11:16]
-    return f"{_short(value)} s" if unit == "duration" else _short(value)
-
-
-def _short(value: float) -> str:
-    return format_number(float(f"{value:.3g}"))
+    quantity = QUANTITIES[tree.columns[feature.column].unit]
+    return quantity.short_text(value) if quantity.step is not None else format_rounded(value) + quantity.suffix
 
 
 def turning_point(tree: TreeView, feature: FeatureView) -> str:
-    """Where a feature's push turns, the mean of training, as " > 19.4"; nothing for yes and no."""
+    """Return the value where a feature's push changes sign, the mean of training, as " > 19.4"; "" for indicators."""
     return f" > {feature_value(tree, feature, 0.0)}" if feature.kind == "value" else ""
 
 
 def condition_bars(
     tree: TreeView, number: int, *, member: int = 0, max_terms: int = 3, row: TreeView | None = None
 ) -> Bars:
-    """The strongest features of a node that decides. With two children, the bars point to the child they favour."""
+    """Return bars of a deciding node. With two children, they point to the child they favour."""
     effects = condition_effects(tree, tree.members[member], number)
     if len(effects) == 1:  # above 0 favours the first child, which stands on the left
         colours = branch_colours(2)
@@ -106,13 +99,13 @@ def leaf_bars(
     max_terms: int = 3,
     row: TreeView | None = None,
 ) -> Bars:
-    """The strongest features of a leaf's own model; no bars where it is constant."""
+    """Return bars of the model of a leaf, none if it is constant."""
     effects = leaf_effects(tree, tree.members[member], number)
     functions = tree.members[member].leaf_models[tree.nodes[number].leaf or 0].functions
     if tree.task == "regression":
         sides = (("lower", LESS), ("higher", MORE))
-        own = slice(output, output + 1)
-        return _counted(_bars(tree, effects[own], [(LESS, MORE)], max_terms, row, *sides), functions[own], row)
+        shown = slice(output, output + 1)
+        return _counted(_bars(tree, effects[shown], [(LESS, MORE)], max_terms, row, *sides), functions[shown], row)
     colours = output_colours(tree, member)
     if len(tree.outputs) == 2:
         first, second = zip(tree.outputs, colours, strict=True)
@@ -123,7 +116,7 @@ def leaf_bars(
 
 
 def _counted(bars: Bars, functions: Sequence[LinearView], row: TreeView | None) -> Bars:
-    """Bars that count all features of the functions, also those that a view does not list."""
+    """Return bars that count all features of the functions, also those that a view does not list."""
     unlisted = any(function.n_terms > len(function.terms) for function in functions)
     if row is not None or not unlisted:
         return bars
@@ -131,7 +124,7 @@ def _counted(bars: Bars, functions: Sequence[LinearView], row: TreeView | None) 
 
 
 def output_colours(tree: TreeView, member: int = 0) -> list[str]:
-    """A colour for each class; the most frequent have their own."""
+    """Return a colour for each class; only the most frequent have one that no other has."""
     nodes = tree.members[member].nodes
     if nodes is None:
         return class_colours(np.ones(len(tree.outputs)))
@@ -139,7 +132,7 @@ def output_colours(tree: TreeView, member: int = 0) -> list[str]:
 
 
 def condition_effects(tree: TreeView, member: MemberView, number: int) -> FloatArray:
-    """Signed strengths of a node's condition, (functions, features); several are taken less their mean."""
+    """Return signed strengths of a node's condition, (functions, features), less their mean if there are several."""
     node, condition = tree.nodes[number], member.conditions[number]
     logits = list(node.logits)
     if condition is None or not condition.functions:
@@ -153,17 +146,17 @@ def condition_effects(tree: TreeView, member: MemberView, number: int) -> FloatA
 
 
 def leaf_effects(tree: TreeView, member: MemberView, number: int) -> FloatArray:
-    """Signed strengths of a leaf's functions, (functions, features), as `LeafModelView` counts them."""
+    """Return signed strengths of a leaf's functions, (functions, features), in the order of `LeafModelView`."""
     leaf = tree.nodes[number].leaf
     if leaf is None:
-        raise ValueError(f"a leaf is required, however: node {number} decides")
+        raise ValueError(f"number must be that of a leaf, got node {number}, which decides")
     if member.leaf.kind != "linear":
         return _effects(tree, member.leaf_models[leaf].functions)
-    every = member.leaf.weights[0].reshape(tree.n_leaves, tree.output.n_numbers, -1)
-    own: FloatArray = every[leaf, : tree.output.n_targets] * _spread(tree)
+    weights = member.leaf.weights[0].reshape(tree.n_leaves, tree.output.n_numbers, -1)
+    effects: FloatArray = weights[leaf, : tree.output.n_targets] * _spread(tree)
     if tree.task == "regression":
-        return own * tree.output.scale[:, None]
-    return own[1:] - own[:1] if len(own) == 2 else own - own.mean(axis=0)
+        return effects * tree.output.scale[:, None]
+    return effects[1:] - effects[:1] if len(effects) == 2 else effects - effects.mean(axis=0)
 
 
 def _spread(tree: TreeView) -> FloatArray:
@@ -172,9 +165,9 @@ def _spread(tree: TreeView) -> FloatArray:
 
 def _effects(tree: TreeView, functions: tuple[LinearView, ...]) -> FloatArray:
     effects = np.zeros((len(functions), len(tree.features)))
-    for own, function in zip(effects, functions, strict=True):
+    for row_effects, function in zip(effects, functions, strict=True):
         for term in function.terms:
-            own[term.feature] = np.copysign(term.strength, term.encoded_weight)
+            row_effects[term.feature] = np.copysign(term.strength, term.encoded_weight)
     return effects
 
 
@@ -188,21 +181,21 @@ def _bars(
     right: tuple[str, str] | None = None,
     names: Sequence[str] = (),
 ) -> Bars:
-    """Bars from (functions, features); `colours` of a function are those of its negative and positive side."""
+    """Return bars from (functions, features); `colours` of a function are those of its negative and positive side."""
     if row is not None:
-        spread, own = _spread(tree), np.array([feature.mean for feature in row.features])
-        effects = np.divide(effects * own, spread, out=np.zeros_like(effects), where=spread > 0)
+        spread, values = _spread(tree), np.array([feature.mean for feature in row.features])
+        effects = np.divide(effects * values, spread, out=np.zeros_like(effects), where=spread > 0)
     strength = np.abs(effects).max(axis=0, initial=0.0)
     order = [int(k) for k in np.argsort(-strength, kind="stable") if strength[k] > 0]
     bars = []
     for k in order[:max_terms]:
-        parts = [(float(own[k]), pair[int(own[k] > 0)]) for own, pair in zip(effects, colours, strict=True)]
+        parts = [(float(values[k]), pair[int(values[k] > 0)]) for values, pair in zip(effects, colours, strict=True)]
         feature = tree.features[k]
-        said = turning_point(tree, feature)
+        turn = turning_point(tree, feature)
         if row is not None:
-            said = f" = {feature_value(tree, feature, row.features[k].mean)}" if feature.kind == "value" else ""
+            turn = f" = {feature_value(tree, feature, row.features[k].mean)}" if feature.kind == "value" else ""
         if len(parts) > MOST_PARTS:  # the strongest alone, by its name
             strongest = int(np.abs(effects[:, k]).argmax())
-            parts, said = [parts[strongest]], f"{said} → {names[strongest]}"
-        bars.append(Bar(k, feature.label, said, tuple(parts)))
+            parts, turn = [parts[strongest]], f"{turn} → {names[strongest]}"
+        bars.append(Bar(k, feature.label, turn, tuple(parts)))
     return Bars(tuple(bars), left, right, len(order))

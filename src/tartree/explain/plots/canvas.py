@@ -1,4 +1,4 @@
-"""Axes whose unit is a point: cards, streams and text of fixed sizes, which all shrink together on small axes."""
+"""Axes in points: cards, streams and text of fixed sizes, which shrink together on small axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tartree.explain.plots.style import CARD, INK, LINE, PAGE, points_of, text_w
 
 
 class Box(NamedTuple):
-    """A place on a canvas: y grows downwards."""
+    """A rectangle on a canvas; y grows downwards."""
 
     left: float
     top: float
@@ -31,7 +31,7 @@ class Box(NamedTuple):
 
 
 class Canvas:
-    """A picture of `width` times `height` points, in a figure of its own or fitted into the axes given."""
+    """A picture of `width` times `height` points, in a new figure or fitted into given axes."""
 
     def __init__(self, ax: Any, width: float, height: float) -> None:
         if ax is None:
@@ -44,7 +44,7 @@ class Canvas:
         ax.spines[:].set_visible(False)
 
     def write(self, x: float, y: float, text: str, size: float, **style: Any) -> Any:
-        """A line of text, its middle at height y."""
+        """Write a line of text with its middle at height y."""
         style = {"color": INK, "va": "center_baseline", **style}
         return self.ax.text(x, y, text, fontsize=size * self.scale, **style)
 
@@ -58,12 +58,12 @@ class Canvas:
         return self.ax.add_patch(patch)
 
     def arrow(self, x: float, y: float, size: float, colour: str, alpha: float = 1.0) -> None:
-        """A triangle that points left (negative size) or right."""
+        """Draw a triangle that points left (negative size) or right."""
         corners = [(x, y - abs(size) * 0.6), (x + size, y), (x, y + abs(size) * 0.6)]
         self.ax.add_patch(Polygon(corners, closed=True, facecolor=colour, linewidth=0, alpha=alpha))
 
     def stream(self, points: Sequence[tuple[float, float]], width: float, colour: Any, alpha: float) -> Any:
-        """A band of so many points through places from top to bottom; it leaves and arrives upright."""
+        """Draw a band of a width in points through given points from top to bottom; its ends are vertical."""
         corners, codes = [points[0]], [Curve.MOVETO]
         for (x, y), (to_x, to_y) in pairwise(points):
             middle = (y + to_y) / 2
@@ -81,7 +81,7 @@ class Canvas:
         return self.ax.add_patch(band)
 
     def keys(self, x: float, y: float, names: Sequence[str], colours: Sequence[str], size: float) -> None:
-        """A line of coloured squares with their names."""
+        """Draw a line of coloured squares with their names."""
         for name, colour in zip(names, colours, strict=True):
             self.rectangle((x, y - size * 0.45, size * 0.9, size * 0.9), colour)
             self.write(x + size * 1.35, y, name, size)
@@ -89,5 +89,5 @@ class Canvas:
 
 
 def key_width(name: str, size: float) -> float:
-    """Points that a square with its name takes in `Canvas.keys`."""
+    """Return the width in points of a square with its name in `Canvas.keys`."""
     return size * 3.2 + text_width(name, size)

@@ -1,4 +1,4 @@
-"""Leaves side by side: who arrives, and what is said there."""
+"""Leaves side by side: share of rows that arrives, and predictions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
-from tartree.explain.text.number_text import format_number as said
+from tartree.explain.text.number_text import format_rounded
+from tartree.explain.tree_view.assembly import ViewSource
 
 
 @styled
 def plot_leaves(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     y: Any = None,
     *,
@@ -40,19 +41,33 @@ def plot_leaves(
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
+    source : TreeView, fitted estimator or FittedModel
+        Tree to draw.
     X, y : table and targets, optional
-        With an estimator only.
+        With a model only.
     row : int or TreeView, optional
-        One row instead of all.
+        One row instead of all: its index in X, or a view of that row alone.
     member : int, default=0
+        Index of the tree, if the model has several.
     sort : bool, default=False
-        Leaves with the largest arrival first, not in the order of the tree.
+        Sort leaves by decreasing arrival, instead of the order of the tree.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_leaves(model, X, y).get_title("left")
+    'Classes of the leaves'
     """
     tree = view_with_rows(source, X, y)
     scene = make_scene(tree, member, 0, row_view(source, X, row))
@@ -73,7 +88,7 @@ def plot_leaves(
     ax.bar(range(n_leaves), -tall * arrival / top, bottom=-0.6, width=0.8, color=QUIET)
     ax.axhline(-0.6, color=TRACK, linewidth=0.8)
     room = points_of(ax)[0] / n_leaves / 1.2
-    texts = [[f"{v:.2f}" if classes else said(float(f"{v:.3g}")) for v in line] for line in values]
+    texts = [[f"{v:.2f}" if classes else format_rounded(v) for v in line] for line in values]
     if max(text_width(text, 8) for line in texts for text in line) + 4 < room and n_outputs <= 24:
         for (i, j), share in np.ndenumerate(heat):
             ax.text(j, i, texts[i][j], fontsize=8, color=ink_on(MASS(float(share))), ha="center", va="center")

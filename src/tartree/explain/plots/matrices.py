@@ -1,4 +1,4 @@
-"""A tree as the paper draws it: transition matrices, and the assignment vectors that they make."""
+"""Transition matrices and assignment vectors of a tree, as the paper draws them."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from tartree.explain.plots.style import (
     styled,
     text_width,
 )
+from tartree.explain.tree_view.assembly import ViewSource
 
 FloatArray = NDArray[np.float64]
 TALLEST, LARGEST_CELL = 3.6, 0.42  # inches
 
 
 def transition_matrix(scene: Scene, layer: int) -> FloatArray:
-    """T_d, (nodes of layer d + 1, nodes of layer d): each column says how a node shares its arrival.
+    """Return T_d, (nodes of layer d + 1, nodes of layer d): each column holds how a node shares its arrival.
 
-    NaN where the structure has no edge, and in the columns of nodes where nothing arrives. For all rows, a column is
+    It is NaN where the structure has no edge, and in the columns of nodes without arrival. For all rows, a column is
     the mean over rows by their arrival at the node, so that the mean arrivals are ``p_{d+1} = T_d p_d``.
     """
     tree = scene.tree
@@ -49,7 +50,7 @@ def transition_matrix(scene: Scene, layer: int) -> FloatArray:
 
 @styled
 def plot_transition_matrices(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     *,
     row: Any = None,
@@ -59,17 +60,19 @@ def plot_transition_matrices(
 ) -> Any:
     """Draw the transition matrices T_d as heat maps, for the mean of all rows or for one.
 
-    Column j of T_d says how node j of layer d shares its arrival among the nodes of the next layer. Grey cells are zero
-    by the structure, whatever the row.
+    Column j of T_d shows how node j of layer d shares its arrival among the nodes of the next layer. Grey cells are
+    zero by the structure, whatever the row.
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
+    source : TreeView, fitted estimator or FittedModel
+        Tree to draw.
     X : table, optional
-        With an estimator only.
+        With a model only.
     row : int or TreeView, optional
-        One row instead of all: its number in X, or a view of that row alone.
+        One row instead of all: its index in X, or a view of that row alone.
     member : int, default=0
+        Index of the tree, if the model has several.
     layers : sequence of int, optional
         Which d; all by default.
     figure : matplotlib Figure, optional
@@ -78,14 +81,23 @@ def plot_transition_matrices(
     Returns
     -------
     matplotlib Figure
+        The figure drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> len(plots.plot_transition_matrices(model, X).axes)  # one layer, and the colour scale
+    2
     """
     tree = view_with_rows(source, X, None)
     scene = make_scene(tree, member, 0, row_view(source, X, row))
     wanted = list(range(tree.depth)) if layers is None else [int(layer) for layer in layers]
     if not wanted or not all(0 <= layer < tree.depth for layer in wanted):
-        raise ValueError(
-            f"layers must be some of the {tree.depth} with decisions, counted from 0, however: layers={wanted}"
-        )
+        raise ValueError(f"layers must be some of the {tree.depth} with decisions, counted from 0, got {wanted}")
     matrices = [transition_matrix(scene, layer) for layer in wanted]
     cells = [min(LARGEST_CELL, TALLEST / len(matrix)) for matrix in matrices]
     widths = [max(0.62, matrix.shape[1] * cell) for matrix, cell in zip(matrices, cells, strict=True)]
@@ -116,7 +128,7 @@ def plot_transition_matrices(
 
 
 def _heat_map(ax: Any, matrix: FloatArray, cell: float) -> None:
-    """Cells of a matrix: shares in blue, grey where the structure has no edge, numbers where they fit."""
+    """Draw cells of a matrix: shares in blue, grey where the structure has no edge, numbers where they fit."""
     n_rows, n_columns = matrix.shape
     shown = np.ma.masked_invalid(matrix)
     ax.set_facecolor(TRACK)
@@ -142,23 +154,37 @@ def _heat_map(ax: Any, matrix: FloatArray, cell: float) -> None:
 
 
 @styled
-def plot_assignment(source: Any, X: Any = None, *, row: Any = None, member: int = 0, ax: Any = None) -> Any:
+def plot_assignment(source: ViewSource, X: Any = None, *, row: Any = None, member: int = 0, ax: Any = None) -> Any:
     """Draw the assignment vectors p_0, ..., p_D: how the arrival spreads over the nodes from layer to layer.
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
+    source : TreeView, fitted estimator or FittedModel
+        Tree to draw.
     X : table, optional
-        With an estimator only.
+        With a model only.
     row : int or TreeView, optional
-        One row: its number in X, or a view of that row alone; its most probable way is framed. The mean of all rows by
+        One row: its index in X, or a view of that row alone; its most probable path is framed. The mean of all rows by
         default.
     member : int, default=0
+        Index of the tree, if the model has several.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_assignment(model, X).get_title("left")
+    'Arrival by layer, mean of 150 rows'
     """
     tree = view_with_rows(source, X, None)
     scene = make_scene(tree, member, 0, row_view(source, X, row))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tartree.checks import check_integer
+from tartree.explain.arguments import check_index
 from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars, output_colours
 from tartree.explain.plots.painters import name_of
-from tartree.explain.plots.scene import check_member, row_view, tree_view
+from tartree.explain.plots.scene import row_view, tree_view
 from tartree.explain.plots.style import (
     INK,
     MOST_NAME,
@@ -18,13 +20,13 @@ from tartree.explain.plots.style import (
     plain,
     styled,
 )
-from tartree.explain.tree_evaluation import check_count
+from tartree.explain.tree_view.assembly import ViewSource
 from tartree.explain.tree_view.views import TreeView
 
 
 @styled
 def plot_condition(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     *,
     node: int = 0,
@@ -34,48 +36,65 @@ def plot_condition(
     max_terms: int = 10,
     ax: Any = None,
 ) -> Any:
-    """Draw what a node or a leaf looks at: its strongest features as bars, with the values where their push turns.
+    """Draw the strongest features of a node or a leaf as bars, with the values where their push changes sign.
 
-    The length of a bar is what one standard deviation of the feature changes, in logits, or in units of the target for
-    a leaf in regression; for one row, what its own value changes compared with the mean of training.
+    The length of a bar is the change by one standard deviation of the feature, in logits, or in units of the target for
+    a leaf in regression; for one row, the change by its value, compared with the mean of training.
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
+    source : TreeView, fitted estimator or FittedModel
+        Tree to draw.
     X : table, optional
-        With an estimator only; strengths take the spread of its rows.
+        With a model only; strengths take the spread of its rows.
     node : int, default=0
         Number of the node, layer by layer from the root, 0, as `apply` and `decision_path` count.
     row : int or TreeView, optional
-        One row: its number in X, or a view of that row alone.
-    member, output : int, default=0
+        One row: its index in X, or a view of that row alone.
+    member : int, default=0
+        Index of the tree, if the model has several.
+    output : int, default=0
+        Index of the target, in regression.
     max_terms : int, default=10
-        Features with a bar; of a decision or leaf that is not linear, a `TreeView` has at most as many as it was made
-        with.
+        Maximum number of features with a bar; for a decision or leaf that is not linear, a `TreeView` has at most as
+        many as it was made with.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_condition(model, X, max_terms=2).get_title("left")
+    'Node 0: decision, by 2 of 4 features'
     """
-    check_count("max_terms", max_terms)
+    check_integer("max_terms", max_terms, 1)
     tree = tree_view(source, X)
-    check_member(tree, member)
-    if not 0 <= node < len(tree.nodes):
-        raise ValueError(f"node must be from 0 to {len(tree.nodes) - 1}, however: {node=}")
+    check_index("member", member, len(tree.members))
+    check_index("node", node, len(tree.nodes))
     if len(tree.nodes[node].children) == 1:
-        raise ValueError(f"node must decide or be a leaf, however: node {node} passes all on to its one child")
-    one = row_view(source, X, row)
-    own: Any = {"member": member, "max_terms": max_terms, "row": one}
+        raise ValueError(f"node must decide or be a leaf, got {node}, which has one child")
+    single_row = row_view(source, X, row)
+    options: Any = {"member": member, "max_terms": max_terms, "row": single_row}
     is_leaf = tree.nodes[node].leaf is not None
-    bars = leaf_bars(tree, node, output=output, **own) if is_leaf else condition_bars(tree, node, **own)
+    bars = leaf_bars(tree, node, output=output, **options) if is_leaf else condition_bars(tree, node, **options)
     parts = max((len(bar.parts) for bar in bars.bars), default=1)
     ax = axes_for(ax, 7.2, max(1, len(bars.bars)) * (0.3 if parts == 1 else 0.16 + 0.11 * parts) + 1.3)
     count = f"{len(bars.bars)} of {bars.n_features} features"
-    title = f"{name_of(tree.nodes[node])}: {'what it says' if is_leaf else 'which way'}, by {count}"
+    title = f"{name_of(tree.nodes[node])}: {'prediction' if is_leaf else 'decision'}, by {count}"
     ax.set_title(title, pad=24 if bars.left is not None and bars.bars else 8)
     if not bars.bars:
-        ax.text(0.5, 0.5, "no feature counts here", ha="center", va="center", color=QUIET, transform=ax.transAxes)
+        ax.text(
+            0.5, 0.5, "no feature has an effect here", ha="center", va="center", color=QUIET, transform=ax.transAxes
+        )
         ax.set_axis_off()
         return ax
     _draw(ax, bars)
@@ -85,8 +104,8 @@ def plot_condition(
     unit = "logits"
     if is_leaf and tree.task == "regression":
         unit = plain(tree.outputs[output])
-    what = "one standard deviation" if one is None else "the value, from the mean,"
-    ax.set_xlabel(f"what {what} changes, in {fit(unit, 160, 10)}", color=QUIET)
+    what = "one standard deviation" if single_row is None else "the value, from the mean,"
+    ax.set_xlabel(f"change by {what}, in {fit(unit, 160, 10)}", color=QUIET)
     return ax
 
 

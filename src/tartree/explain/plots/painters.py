@@ -1,4 +1,4 @@
-"""Three ways to draw the nodes of a tree, by how many there are: full cards, short labels, or flows alone."""
+"""Three ways to draw the nodes of a tree, by their number: full cards, short labels, or flows alone."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars
 from tartree.explain.plots.canvas import Box, Canvas
 from tartree.explain.plots.scene import Scene
 from tartree.explain.plots.style import INK, LINE, QUIET, TRACK, fit, ink_on, percent, text_width, wrapped
-from tartree.explain.text.number_text import format_number as said
+from tartree.explain.text.number_text import format_rounded
 from tartree.explain.tree_view.layout import Outline, Spot
 from tartree.explain.tree_view.views import NodeView
 
-FADED = 0.35  # of what a row hardly reaches
+FADED = 0.35  # opacity of nodes that a row hardly reaches
 
 
 def name_of(node: NodeView) -> str:
-    """How pictures and texts call a node."""
+    """Return the name of a node in pictures."""
     return f"Node {node.number}" if node.leaf is None else f"Leaf {node.leaf}"
 
 
 class Painter(ABC):
-    """Sizes of nodes in points, and how to draw them; `stream` is the width of a branch that all rows take."""
+    """A way to draw nodes, with their sizes in points; `stream` is the width of a branch that all rows take."""
 
     stream: float
     between: float  # boxes of a row
@@ -39,14 +39,14 @@ class Painter(ABC):
 
     @abstractmethod
     def size(self, spot: Spot) -> tuple[float, float]:
-        """Width and height of a node."""
+        """Return width and height of a node."""
 
     def width(self, spot: Spot) -> float:
-        """The width alone."""
+        """Return the width of a node."""
         return self.size(spot)[0]
 
     def gap(self, row: int) -> float:
-        """Room between a row and the next."""
+        """Return the space between a row and the next."""
         return self.below
 
     @abstractmethod
@@ -54,22 +54,22 @@ class Painter(ABC):
         """Draw a node."""
 
     def strength(self, spot: Spot) -> float:
-        """Opacity of a node: those that a row does not reach are faded."""
+        """Return the opacity of a node; nodes that a row does not reach are faded."""
         enough = min(0.05, 0.5 / self.scene.tree.n_leaves)
         return 1.0 if self.scene.row is None or self.scene.arrival(spot.number) >= enough else FADED
 
     def mix_parts(self, number: int) -> list[tuple[float, str, int]]:
-        """Share, colour and class of each part of a leaf's bar."""
+        """Return share, colour and class of each part of a leaf's bar."""
         mix, colours = self.scene.mix(number), self.scene.colours
         return [(float(share), colours[k], k) for k, share in enumerate(mix) if share > 0]
 
     def note(self) -> str:
-        """A line below the picture."""
+        """Return the line below the picture."""
         return ""
 
 
 class Cards(Painter):
-    """Every decision with its strongest terms as bars, every leaf with its class mix and its own model."""
+    """Cards of decisions with their strongest terms as bars, and of leaves with class mix and model."""
 
     stream, between, below = 46.0, 14.0, 84.0
     colour_by_branch = True
@@ -77,7 +77,7 @@ class Cards(Painter):
 
     @cached_property
     def bars(self) -> dict[int, Bars]:
-        """Bars of each decision and leaf, by node."""
+        """Bars of each decision and leaf, by node number."""
         scene = self.scene
         how: Any = {"member": scene.member, "max_terms": self.max_terms, "row": scene.row}
         bars = {}
@@ -90,9 +90,11 @@ class Cards(Painter):
 
     @cached_property
     def full(self) -> dict[str, float]:
-        """The longest bar of decisions and of leaves: bars compare from card to card."""
+        """Length of the longest bar of decisions and of leaves, so that bars compare between cards."""
         kinds = [(spot.kind, self.bars[spot.number].reach) for spot in self.outline.spots if spot.kind != "joint"]
-        return {kind: max((reach for own, reach in kinds if own == kind), default=0.0) or 1.0 for kind, _ in kinds}
+        return {
+            kind: max((reach for bar_kind, reach in kinds if bar_kind == kind), default=0.0) or 1.0 for kind, _ in kinds
+        }
 
     def width(self, spot: Spot) -> float:
         return {"decision": self.decision_width, "leaf": self.leaf_width, "joint": 10.0}[spot.kind]
@@ -183,12 +185,12 @@ class Cards(Painter):
         value = scene.value(number)
         part = (value - scene.low) / (scene.high - scene.low) if scene.high > scene.low else 0.5
         data = scene.nodes[number]
-        text = said(float(f"{value:.4g}"))
+        text = format_rounded(value, 4)
         canvas.write(box.left, box.top + 5, text, 11, weight="bold", alpha=strong)
         if data.target_spread is not None and scene.row is None:
             beside = box.left + text_width(text, 11, "bold") + 6
-            spread = f"rows: {said(float(f'{data.target_mean[scene.output]:.3g}'))}"  # type: ignore[index]
-            spread += f" ± {said(float(f'{data.target_spread[scene.output]:.2g}'))}"
+            spread = f"rows: {format_rounded(data.target_mean[scene.output])}"  # type: ignore[index]
+            spread += f" ± {format_rounded(data.target_spread[scene.output], 2)}"
             room = box.left + box.width - beside
             canvas.write(beside, box.top + 5, fit(spread, room, 8.5), 8.5, color=QUIET, alpha=strong)
         canvas.rectangle((box.left, box.top + 16, box.width, 6), TRACK)
@@ -235,7 +237,7 @@ class Cards(Painter):
         several = any(len(bar.parts) > 1 for bars in self.bars.values() for bar in bars.bars)
         colours = " Colours are those of the branches and classes." if several and decisions else ""
         if self.scene.row is not None:
-            return f"A bar is a push: what the row's value changes, compared with the mean.{colours} {which}".strip()
+            return f"A bar is the change by the row's value, compared with the mean.{colours} {which}".strip()
         if several:
             how = "towards the colours of bars on the right, a value below it towards those on the left."
         else:
@@ -244,7 +246,7 @@ class Cards(Painter):
 
 
 class Labels(Painter):
-    """Every decision with the name of its strongest term, every leaf with its class mix and share."""
+    """Decisions with the name of their strongest term, leaves with class mix and share."""
 
     stream, between, below = 44.0, 6.0, 58.0
     label_width = 78.0
@@ -283,7 +285,7 @@ class Labels(Painter):
                 part.set_gid(f"mix {spot.number} {k}")
         else:
             canvas.rectangle(bar, scene.value_colour(scene.value(spot.number)), alpha=strong)
-            value = fit(said(float(f"{scene.value(spot.number):.3g}")), bar.width - 2, 7.5)
+            value = fit(format_rounded(scene.value(spot.number)), bar.width - 2, 7.5)
             ink = ink_on(scene.value_colour(scene.value(spot.number)))
             canvas.write(bar.centre, bar.top + bar.height / 2, value, 7.5, ha="center", color=ink)
         arrives = percent(scene.arrival(spot.number))

@@ -1,4 +1,4 @@
-"""What a picture of a tree shows, gathered before anything is drawn: arrivals, flows, colours, the path of a row."""
+"""Data of a picture of a tree: arrivals, flows, colours, the path of a row."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.colors import to_hex, to_rgb
 from numpy.typing import NDArray
 
+from tartree.explain.arguments import check_index
 from tartree.explain.plots.bars import output_colours
-from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.assembly import ViewSource, as_view, view
 from tartree.explain.tree_view.views import NodeData, TreeView
 
 FloatArray = NDArray[np.float64]
@@ -36,20 +37,20 @@ class Scene:
         return self.nodes[number].arrival
 
     def on_path(self, number: int) -> bool:
-        """Whether a node is on the most probable way of the row; all are, where all rows are shown."""
+        """Return whether a node is on the most probable path of the row; all are if all rows are shown."""
         return self.row is None or self.nodes[number].rows > 0
 
     def mix(self, number: int) -> FloatArray:
-        """Shares of classes at a node: of the rows that arrive, or as predicted where the true ones are not known."""
-        own = self.nodes[number]
-        return own.predicted if own.classes is None or self.row is not None else own.classes
+        """Return shares of classes at a node: true ones of the rows that arrive, or predicted ones."""
+        node = self.nodes[number]
+        return node.predicted if node.classes is None or self.row is not None else node.classes
 
     def value(self, number: int) -> float:
-        """What is predicted from a node down, in regression."""
+        """Return the prediction from a node down, in regression."""
         return float(self.nodes[number].predicted[self.output])
 
     def colour(self, number: int) -> str:
-        """The colours of a node's classes, mixed by their shares; in regression, that of its value."""
+        """Return the colours of a node's classes, mixed by their shares; in regression, the colour of its value."""
         if self.tree.task == "regression":
             return self.value_colour(self.value(number))
         mixed = self.mix(number) @ np.array([to_rgb(colour) for colour in self.colours])
@@ -60,14 +61,12 @@ class Scene:
         return str(to_hex(mpl.colormaps[FALLING](0.92 - 0.87 * min(max(part, 0.0), 1.0))))
 
 
-def tree_view(source: Any, X: Any = None, y: Any = None) -> TreeView:
-    """The view given, or that of an estimator on X and y."""
+def tree_view(source: ViewSource, X: Any = None, y: Any = None) -> TreeView:
+    """Return the given view, or that of a model on X and y."""
+    tree = as_view(source, X, y)
     if isinstance(source, TreeView):
-        if X is not None or y is not None:
-            raise ValueError("X and y must be left out with a view, which has its rows; give an estimator, or no rows")
-        return source
-    tree = view(source, X, y)
-    kinds = {own.kind for m in tree.members for own in (*m.conditions, *m.leaf_models) if own is not None}
+        return tree
+    kinds = {model.kind for m in tree.members for model in (*m.conditions, *m.leaf_models) if model is not None}
     if "gradient" in kinds:
         # Bars of linear functions are made from weights, those of others from the terms that the view lists: all of
         # them are needed, for the strongest terms of one row may be others than those of all rows.
@@ -75,58 +74,48 @@ def tree_view(source: Any, X: Any = None, y: Any = None) -> TreeView:
     return tree
 
 
-def view_with_rows(source: Any, X: Any, y: Any) -> TreeView:
-    """The same, if it knows rows."""
+def view_with_rows(source: ViewSource, X: Any, y: Any) -> TreeView:
+    """Return the same, or raise if it has no rows."""
     tree = tree_view(source, X, y)
     if tree.n_rows == 0:
-        raise ValueError(
-            "rows must be given to draw who arrives where, however: none; pass X, or a view made with view(model, X, y)"
-        )
+        raise ValueError("rows are required to draw arrivals, got none; pass X, or a view made with view(model, X, y)")
     return tree
 
 
-def check_member(tree: TreeView, member: int) -> int:
-    if not 0 <= member < len(tree.members):
-        raise ValueError(f"member must be from 0 to {len(tree.members) - 1}, however: {member=}")
-    return member
-
-
-def row_view(source: Any, X: Any, row: Any) -> TreeView | None:
-    """The view of one row: that given, or row number `row` of X."""
+def row_view(source: ViewSource, X: Any, row: Any) -> TreeView | None:
+    """Return the view of one row: the given view, or row `row` of X."""
     if row is None:
         return None
     if isinstance(row, TreeView):
         if row.n_rows != 1:
-            raise ValueError(f"row must be a view of one row, however: it has {row.n_rows}; view(model, X[3:4])")
+            raise ValueError(f"row must be a view of one row, got {row.n_rows} rows; use view(model, X[3:4])")
         return row
     if isinstance(source, TreeView):
-        raise ValueError(
-            f"row must be a view of one row, view(model, X[3:4]), where the tree is a view too, however: {row=}"
-        )
-    return view(source, one_row(X, row))
+        raise ValueError(f"row must be a view of one row, view(model, X[3:4]), if the tree is a view too, got {row!r}")
+    return view(source, single_row(X, row))
 
 
-def one_row(X: Any, row: int) -> Any:
-    """Row number `row` of any table, as a table."""
+def single_row(X: Any, row: int) -> Any:
+    """Return row `row` of any table, as a table."""
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if isinstance(row, bool) or not isinstance(row, int | np.integer) or not -n_rows <= row < n_rows:
-        raise ValueError(f"row must be the number of one of the {n_rows} rows, however: {row=}")
+        raise ValueError(f"row must be the number of one of the {n_rows} rows, got {row!r}")
     start = int(row) % n_rows
     return X.iloc[start : start + 1] if hasattr(X, "iloc") else X[start : start + 1]
 
 
 def make_scene(tree: TreeView, member: int, output: int, row: TreeView | None) -> Scene:
-    """Gather what a picture needs."""
-    check_member(tree, member)
-    if tree.task == "regression" and not 0 <= output < len(tree.outputs):
-        raise ValueError(f"output must be from 0 to {len(tree.outputs) - 1}, however: {output=}")
+    """Return the data of a picture."""
+    check_index("member", member, len(tree.members))
+    if tree.task == "regression":
+        check_index("output", output, len(tree.outputs))
     if row is not None and (row.structure != tree.structure or len(row.members) != len(tree.members)):
-        raise ValueError("row must be a view of the same model, however: the structures differ")
+        raise ValueError("row must be a view of the same model, got another structure")
     shown = (tree if row is None else row).members[member]
-    every = tree.members[member].nodes
+    all_nodes = tree.members[member].nodes
     assert shown.nodes is not None
     assert shown.flows is not None
-    assert every is not None
-    values = [node.predicted[output] for node in every] if tree.task == "regression" else [0.0]
+    assert all_nodes is not None
+    values = [node.predicted[output] for node in all_nodes] if tree.task == "regression" else [0.0]
     colours = tuple(output_colours(tree, member)) if tree.task == "classification" else ()
     return Scene(tree, member, output, row, shown.nodes, shown.flows, colours, float(min(values)), float(max(values)))

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, text that fits its place, and the figure to draw on.
+"""Style of all pictures: colours, text that fits its space, and the figure to draw on.
 
 Pictures keep their own light background, so that they can be read on a dark page too. Colours come from sets that
 colour-blind readers can tell apart, and no two meanings share one: classes, branches, and numbers.
@@ -64,7 +64,7 @@ R = TypeVar("R")
 
 
 def styled(function: Callable[P, R]) -> Callable[P, R]:
-    """Draw in the style of this module, whatever style is set outside; fonts stay the user's."""
+    """Decorate a function to draw in the style of this module, whatever style is set outside; fonts stay the user's."""
 
     @functools.wraps(function)
     def inside(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -75,7 +75,7 @@ def styled(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def axes_for(ax: Any, width: float, height: float) -> Any:
-    """The axes given, on a light background, or those of a new figure of so many inches."""
+    """Return the given axes on a light background, or those of a new figure with a size in inches."""
     if ax is None:
         figure, ax = plt.subplots(figsize=(width, height), layout="constrained")
         figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
@@ -91,13 +91,13 @@ def axes_for(ax: Any, width: float, height: float) -> Any:
 
 
 def points_of(ax: Any) -> tuple[float, float]:
-    """Width and height of axes in points."""
+    """Return width and height of axes in points."""
     extent = ax.get_window_extent()
     return 72 * extent.width / ax.figure.dpi, 72 * extent.height / ax.figure.dpi
 
 
 def class_colours(shares: NDArray[np.float64]) -> list[str]:
-    """A colour for each class, by its share of the rows; beyond seven classes, the rarest are grey."""
+    """Return a colour for each class, by its share of the rows; beyond seven classes, the rarest are grey."""
     n_classes = len(shares)
     if n_classes <= len(CLASSES):
         return list(CLASSES[:n_classes])
@@ -107,19 +107,19 @@ def class_colours(shares: NDArray[np.float64]) -> list[str]:
 
 
 def branch_colours(n_children: int) -> list[str]:
-    """A colour for each branch of a node."""
+    """Return a colour for each branch of a node."""
     return [BRANCHES[k % len(BRANCHES)] for k in range(n_children)]
 
 
 def ink_on(colour: Any) -> str:
-    """White on a colour where it has the contrast that bold text needs, 3 to 1, dark otherwise."""
+    """Return white as text colour if it has the contrast that bold text needs, 3 to 1, dark otherwise."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in to_rgb(colour)]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return PAGE if 1.05 / (luminance + 0.05) >= 3 else INK
 
 
 def plain(text: Any) -> str:
-    """One line of text without control characters."""
+    """Return one line of text without control characters."""
     return re.sub(r"[\s\x00-\x1f\x7f]+", " ", str(text)).strip()
 
 
@@ -135,12 +135,12 @@ def _width(text: str, weight: str, family: tuple[str, ...]) -> float:
 
 
 def text_width(text: str, size: float, weight: str = "normal") -> float:
-    """Width of a line of text in points, with a little room to spare for hinting."""
+    """Return the width of a line of text in points, with a little spare for hinting."""
     return _width(text, weight, tuple(mpl.rcParams["font.family"])) * size * 1.04
 
 
 def fit(text: Any, width: float, size: float, weight: str = "normal", keep: str = "") -> str:
-    """The text, cut in its middle to so many points if it must be; `keep` is an ending that stays whole."""
+    """Return the text, cut in its middle to a width in points if needed; `keep` is an ending that stays whole."""
     whole = plain(text)
     if text_width(whole + keep, size, weight) <= width:
         return whole + keep
@@ -161,22 +161,22 @@ def _cut(text: str, letters: int) -> str:
 
 
 def wrapped(text: Any, width: float, size: float, lines: int = 2) -> str:
-    """The text in at most so many lines of so many points, broken between words, the last line cut if it must be."""
-    words = plain(text).split(" ")
-    made: list[str] = []
-    while words and len(made) < lines:
+    """Return the text in at most `lines` lines of a width in points, the last line cut if needed."""
+    remaining = plain(text).split(" ")
+    lines_made: list[str] = []
+    while remaining and len(lines_made) < lines:
         count = 1
-        while count < len(words) and text_width(" ".join(words[: count + 1]), size) <= width:
+        while count < len(remaining) and text_width(" ".join(remaining[: count + 1]), size) <= width:
             count += 1
-        if len(made) == lines - 1:
-            count = len(words)
-        made.append(fit(" ".join(words[:count]), width, size))
-        words = words[count:]
-    return "\n".join(made)
+        if len(lines_made) == lines - 1:
+            count = len(remaining)
+        lines_made.append(fit(" ".join(remaining[:count]), width, size))
+        remaining = remaining[count:]
+    return "\n".join(lines_made)
 
 
 def legend_of(ax: Any, labels: Sequence[str], colours: Sequence[str], **where: Any) -> Any:
-    """A legend of coloured squares."""
+    """Add a legend of coloured squares."""
     from matplotlib.patches import Rectangle
 
     handles = [Rectangle((0, 0), 1, 1, facecolor=colour) for colour in colours]

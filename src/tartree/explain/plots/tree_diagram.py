@@ -1,17 +1,18 @@
-"""The picture of a tree or graph: nodes in rows, and between them streams as wide as the share of rows in them."""
+"""Diagram of a tree or graph: nodes in rows, connected by streams as wide as the share of rows in them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from tartree.checks import check_integer
 from tartree.explain.plots.canvas import Box, Canvas, key_width
 from tartree.explain.plots.painters import Cards, Flows, Labels, Painter
 from tartree.explain.plots.scene import Scene, make_scene, row_view, view_with_rows
 from tartree.explain.plots.style import OTHER, QUIET, branch_colours, fit, percent, plain, styled, text_width
-from tartree.explain.text.number_text import format_number as said
-from tartree.explain.tree_evaluation import check_count
-from tartree.explain.tree_view.layout import Layout, Outline, outline, place
+from tartree.explain.text.number_text import format_rounded
+from tartree.explain.tree_view.assembly import ViewSource
+from tartree.explain.tree_view.layout import Layout, Outline, arrange, outline
 from tartree.structure import Structure
 
 Detail = Literal["auto", "cards", "labels", "flows"]
@@ -22,7 +23,7 @@ MARGIN = 22.0
 
 @styled
 def plot_tree(
-    source: Any,
+    source: ViewSource,
     X: Any = None,
     y: Any = None,
     *,
@@ -44,29 +45,40 @@ def plot_tree(
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
-        A view with rows, or an estimator with X, and y for the mix of true classes.
+    source : TreeView, fitted estimator or FittedModel
+        A view with rows, or a model with X, and y for the mix of true classes.
     X, y : table and targets, optional
-        With an estimator only.
+        With a model only.
     row : int or TreeView, optional
-        One row instead of all: its number in X, or a view of that row alone. Its most probable way is lit up.
+        One row instead of all: its index in X, or a view of that row alone. Its most probable path is highlighted.
     member : int, default=0
-        Which tree, where the model has several.
+        Index of the tree, if the model has several.
     output : int, default=0
-        Which target, in regression.
+        Index of the target, in regression.
     detail : {"auto", "cards", "labels", "flows"}
     max_terms : int, default=3
-        Terms of a card.
+        Maximum number of terms of a card.
     title, subtitle, note : str, optional
-        Above and below the picture, in place of what is written by default; an empty note leaves it out.
+        Texts above and below the picture, instead of the default ones; an empty note is left out.
     ax : matplotlib Axes, optional
-        Fit the picture into these; a figure of the right size by default.
+        Axes to fit the picture into; a new figure of the right size by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_tree(model, X, y).get_xlim()[0] == 0
+    True
     """
-    check_count("max_terms", max_terms)
+    check_integer("max_terms", max_terms, 1)
     tree = view_with_rows(source, X, y)
     scene = make_scene(tree, member, output, row_view(source, X, row))
     drawn = outline(Structure.from_dict(tree.structure))
@@ -112,15 +124,15 @@ def plot_tree(
 
 
 def _painter(scene: Scene, drawn: Outline, detail: Detail, max_terms: int) -> tuple[Painter, Layout]:
-    """The most detailed painter whose picture is not too wide, and the places it needs."""
+    """Return the most detailed painter whose picture is not too wide, and the layout of its nodes."""
     if detail != "auto" and detail not in PAINTERS:
-        raise ValueError(f"detail must be 'auto', 'cards', 'labels' or 'flows', however: {detail=}")
+        raise ValueError(f"detail must be 'auto', 'cards', 'labels' or 'flows', got {detail!r}")
     for name, make in PAINTERS.items():
         if detail not in ("auto", name):
             continue
         painter = make(scene, drawn, max_terms)
         widths = [painter.width(spot) for spot in drawn.spots]
-        layout = place(drawn, widths, painter.between, painter.stream / 2)
+        layout = arrange(drawn, widths, painter.between, painter.stream / 2)
         if detail == name or name == "flows":
             break
         if max(x + w / 2 for x, w in zip(layout.x, widths, strict=True)) <= WIDEST:
@@ -135,7 +147,7 @@ def _heading(scene: Scene) -> str:
         return f"{decisions} decision{'s' * (decisions != 1)}, {leaves} {'leaf' if leaves == 1 else 'leaves'}"
     start = next(n.number for n in scene.tree.leaves if scene.on_path(n.number)) if _single(scene) else 0
     if scene.tree.task == "regression":
-        return f"One row: {plain(scene.tree.outputs[scene.output])} {said(float(f'{scene.value(start):.4g}'))}"
+        return f"One row: {plain(scene.tree.outputs[scene.output])} {format_rounded(scene.value(start), 4)}"
     shares = scene.mix(start)
     return f"One row: {plain(scene.tree.outputs[int(shares.argmax())])}, {percent(float(shares.max()))}"
 
@@ -146,18 +158,20 @@ def _single(scene: Scene) -> bool:
 
 def _subtitle(scene: Scene) -> str:
     if scene.row is not None:
-        text = "Streams are shares of this row; its most probable way is the dark one"
+        text = "Streams are shares of this row; its most probable path is the dark one"
     else:
         text = f"Streams are shares of {scene.tree.n_rows:,} rows"
         if scene.tree.task == "classification":
-            known = scene.nodes[0].classes is not None
-            text += "; colours of leaves are " + ("the classes of those that arrive" if known else "what is predicted")
+            has_truth = scene.nodes[0].classes is not None
+            text += "; colours of leaves are " + (
+                "the classes of the rows that arrive" if has_truth else "the predictions"
+            )
     several = len(scene.tree.members) > 1
     return f"{text} (member={scene.member} of {len(scene.tree.members)})" if several else text
 
 
 def _legend(scene: Scene) -> list[tuple[str, str]]:
-    """Names and colours of classes; those without a colour of their own share one entry."""
+    """Return names and colours of classes; those in the colour of others share one entry."""
     if scene.tree.task == "regression":
         return []
     named = [
@@ -193,8 +207,8 @@ def _note_lines(note: str, width: float, size: float = 9.5) -> list[str]:
 
 
 def _value_legend(canvas: Canvas, scene: Scene) -> None:
-    """A strip of the colours of values, between the lowest and the highest."""
-    low, high = (said(float(f"{value:.3g}")) for value in (scene.low, scene.high))
+    """Draw a strip of the colours of values, from the lowest to the highest."""
+    low, high = (format_rounded(value) for value in (scene.low, scene.high))
     right = canvas.width - MARGIN
     canvas.write(right, 46, high, 9, ha="right", color=QUIET)
     left = right - text_width(high, 9) - 6 - 80
@@ -214,7 +228,7 @@ def _draw_streams(
     tops: Sequence[float],
     shift: float,
 ) -> None:
-    """Streams leave a node side by side in the order of their ends, and arrive side by side likewise."""
+    """Draw streams, which leave a node side by side in the order of their ends, and arrive side by side likewise."""
     width = {link.edge: float(scene.flows[link.edge]) * painter.stream for link in drawn.links}
     if painter.trunk:
         x, top = boxes[0].centre, boxes[0].top
@@ -243,13 +257,13 @@ def _draw_streams(
 
 
 def _side_by_side(drawn: Outline, boxes: Sequence[Box], width: dict[int, float], *, leaving: bool) -> dict[int, float]:
-    """Where the middle of each stream is as it leaves its parent, or as it arrives at its child."""
-    places = {}
+    """Return the middle of each stream where it leaves its parent, or arrives at its child."""
+    centres = {}
     for spot, box in enumerate(boxes):
-        own = [link for link in drawn.links if (link.parent if leaving else link.child) == spot]
-        own.sort(key=lambda link: boxes[link.child if leaving else link.parent].centre)
-        x = box.centre - sum(width[link.edge] for link in own) / 2
-        for link in own:
-            places[link.edge] = x + width[link.edge] / 2
+        links = [link for link in drawn.links if (link.parent if leaving else link.child) == spot]
+        links.sort(key=lambda link: boxes[link.child if leaving else link.parent].centre)
+        x = box.centre - sum(width[link.edge] for link in links) / 2
+        for link in links:
+            centres[link.edge] = x + width[link.edge] / 2
             x += width[link.edge]
-    return places
+    return centres

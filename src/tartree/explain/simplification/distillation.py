@@ -1,4 +1,4 @@
-"""Refit of a smaller tree to what a larger one predicts, in double precision, for the smallest largest change."""
+"""Refit of a smaller tree to the predictions of a larger one, in double precision, to minimise the largest change."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import torch
 from torch import Tensor, nn
 
 from tartree.explain import tree_evaluation as ev
-from tartree.nn import Classes, Tree
+from tartree.nn import Tree
 
-#: The largest change is pressed by a mean of so high a power; the even power of the second stage.
+#: Power of the mean change that the second stage minimises, in place of the largest change; even.
 POWER = 12
-#: What a random row counts beside a given one.
+#: Weight of a random row, compared with a row of the data.
 EXTRA = 0.1
-#: A refit ends where what is left is so many times what was asked for, after either stage.
+#: A refit ends if the change is so many times the tolerance after the first or the second stage.
 FAR, HOPELESS = 30.0, 4.0
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """Rows and what is to be predicted for them."""
+    """Rows and the predictions to fit for them."""
 
     x: Tensor  # (rows, features)
     target: Tensor  # (rows, outputs), mean over the members
-    n_given: int  # the first rows are the data's; the others are random ones of the box and count less
+    n_real: int  # the first rows are the data's; the others are random ones of the box and count less
 
 
 def predict_mean(tree: Tree, x: Tensor, selection: str) -> Tensor:
-    """The prediction as the estimators make it, (rows, outputs), with gradients; "single" has none by its choice."""
+    """Return the prediction of the model, (rows, outputs), with gradients, except through the choice of "single"."""
     arrival, numbers = tree(x)
-    values = tree.output.mean(numbers)[..., : ev.n_outputs(tree)]
+    values = tree.output.mean(numbers)[..., : tree.output.n_targets]
     if selection == "single":
         arrival = nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(values)
     return torch.einsum("mru,mruo->ro", arrival, values.expand(-1, len(x), -1, -1)) / len(arrival)
@@ -40,7 +40,7 @@ def predict_mean(tree: Tree, x: Tensor, selection: str) -> Tensor:
 
 @torch.no_grad()
 def predict_rows(tree: Tree, x: Tensor, selection: str) -> Tensor:
-    """The same in pieces, without gradients."""
+    """Return the same, computed in chunks without gradients."""
     return torch.cat([ev.predicted(tree, part, selection).mean(0) for part in ev.in_chunks(tree, x)])
 
 
@@ -57,9 +57,9 @@ def refit(
     steps: int = 150,
     enough: float = 0.0,
 ) -> float:
-    """Move the parameters, in place, so that predictions on the given rows change least; returns the largest change.
+    """Fit the parameters, in place, so that predictions on the data's rows change least; return the largest change.
 
-    First the likelihood of what was predicted, then a high power of the change; the better state of both stages is
+    First the likelihood of the predictions is fitted, then a high power of the change; the better state of both is
     kept, and the second stops once the change is below `enough`. `masks` are 0 where a parameter stays 0.
     """
     parameters = [p for p in tree.parameters() if p.numel()]
@@ -67,27 +67,27 @@ def refit(
         parameter.requires_grad_(True)
     best, kept = float("inf"), [p.detach().clone() for p in parameters]
     share = torch.ones(len(lesson.x), 1, dtype=torch.float64)
-    share[lesson.n_given :] = EXTRA
-    force = share.sqrt()
+    share[lesson.n_real :] = EXTRA
+    root_share = share.sqrt()
     share = share / share.sum()
 
-    def gap() -> float:
-        return largest_change(tree, lesson.x[: lesson.n_given], lesson.target[: lesson.n_given], selection)
+    def worst_change() -> float:
+        return largest_change(tree, lesson.x[: lesson.n_real], lesson.target[: lesson.n_real], selection)
 
     def loss(stage: int) -> Tensor:
-        said = predict_mean(tree, lesson.x, selection)
-        if stage == 0 and isinstance(tree.output, Classes):
-            return -(share * lesson.target * (said + 1e-9).log()).sum()
+        predicted = predict_mean(tree, lesson.x, selection)
+        if stage == 0 and tree.output.is_classes:
+            return -(share * lesson.target * (predicted + 1e-9).log()).sum()
         if stage == 0:
-            return (share * (said - lesson.target).square()).sum()
-        change = force * (said - lesson.target).abs() + 1e-12
+            return (share * (predicted - lesson.target).square()).sum()
+        change = root_share * (predicted - lesson.target).abs() + 1e-12
         scale = change.detach().max()
         return scale * (((change / scale) ** POWER).mean()) ** (1 / POWER)
 
     for stage in (0, 1):
         for _ in range(2 if stage else 1):
             _descend(partial(loss, stage), parameters, masks, steps)
-            now = gap()
+            now = worst_change()
             if now < best:
                 best, kept = now, [p.detach().clone() for p in parameters]
             if best <= enough or best > HOPELESS * enough:

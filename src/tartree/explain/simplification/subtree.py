@@ -1,6 +1,6 @@
-"""A smaller tree with the parameters of a larger one: some nodes gone, chains of single children joined.
+"""Smaller trees with the parameters of a larger one: nodes removed, chains of single children joined.
 
-The new tree knows where its nodes come from (`Origin`), which the certificate needs.
+The origin of the nodes (`Origin`) is kept for the certificate.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ Node = tuple[int, int]  # layer, number within it
 
 @dataclass(frozen=True)
 class Origin:
-    """Where each node of a smaller structure stands in the larger one."""
+    """The node of the larger structure that each node of a smaller one comes from."""
 
     structure: Structure
-    nodes: dict[Node, Node]  # new to old; nodes that decide decide about the same children, less those gone
+    nodes: dict[Node, Node]  # new to old; deciding nodes have the same children, except those removed
     children: dict[Node, tuple[int, ...]]  # of each new node above the leaves: which old children it kept, in order
     leaves: tuple[int, ...]  # old number of each leaf
 
 
 def shrink_structure(structure: Structure, nodes: Iterable[Node]) -> Origin:
-    """The structure without some nodes, and without layers or chains that decide nothing."""
-    gone = list(nodes)
-    kept = structure.survivors(gone)
-    pruned = structure.without(gone)
+    """Return the structure without some nodes, and without layers or chains that decide nothing."""
+    removed = list(nodes)
+    kept = structure.survivors(removed)
+    pruned = structure.without(removed)
     old = {(d, i): (d, before) for d, layer in enumerate(kept) for i, before in enumerate(layer)}
     parents = [np.bincount(pruned.edges(d)[1], minlength=1) for d in range(pruned.depth)]
     if all((count == 1).all() for count in parents):
@@ -43,67 +43,67 @@ def shrink_structure(structure: Structure, nodes: Iterable[Node]) -> Origin:
 
 
 def _joined_tree(structure: Structure, old: dict[Node, Node]) -> Origin:
-    """A tree in which every node decides or is a leaf."""
+    """Return a tree in which every node decides or is a leaf."""
     children: list[list[int]] = []
-    places: list[Node] = []
+    sources: list[Node] = []
 
     def add(layer: int, node: int) -> int:
         while layer < structure.depth and len(structure.children(layer)[node]) == 1:
             layer, node = layer + 1, structure.children(layer)[node][0]
-        here = len(children)
+        number = len(children)
         children.append([])
-        places.append((layer, node))
+        sources.append((layer, node))
         if layer < structure.depth:
-            children[here] = [add(layer + 1, child) for child in structure.children(layer)[node]]
-        return here
+            children[number] = [add(layer + 1, child) for child in structure.children(layer)[node]]
+        return number
 
     add(0, 0)
     layers = Structure.layers_of_tree(children)
-    made = Structure.from_tree(children)
-    pruned = {(d, i): places[k] for d, layer in enumerate(layers) for i, k in enumerate(layer)}
-    return _origin(made, structure, pruned, old)
+    joined = Structure.from_tree(children)
+    pruned = {(d, i): sources[k] for d, layer in enumerate(layers) for i, k in enumerate(layer)}
+    return _origin(joined, structure, pruned, old)
 
 
 def _without_idle_layers(structure: Structure, old: dict[Node, Node]) -> Origin:
-    """A graph less the layers whose nodes all pass on to a child of their own."""
+    """Return a graph without the layers whose nodes all have one child that no other node has."""
     lists: list[Any] = []
     layers = [0]
     for d in range(structure.depth):
         children = structure.children(d)
-        if [list(own) for own in children] == [[i] for i in range(len(children))]:
+        if [list(child_list) for child_list in children] == [[i] for i in range(len(children))]:
             layers[-1] = d + 1
             continue
         lists.append(children)
         layers.append(d + 1)
-    made = Structure.from_children(lists)
+    shorter = Structure.from_children(lists)
     pruned = {(d, i): (layer, i) for d, layer in enumerate(layers) for i in range(structure.widths[layer])}
-    return _origin(made, structure, pruned, old)
+    return _origin(shorter, structure, pruned, old)
 
 
-def _origin(made: Structure, pruned: Structure, places: dict[Node, Node], old: dict[Node, Node]) -> Origin:
-    """Where nodes come from: `places` leads to the pruned structure, `old` from there to the one before."""
-    nodes = {node: old[place] for node, place in places.items()}
+def _origin(structure: Structure, pruned: Structure, sources: dict[Node, Node], old: dict[Node, Node]) -> Origin:
+    """Return where nodes come from: `sources` maps to the pruned structure, `old` from there to the one before."""
+    nodes = {node: old[source] for node, source in sources.items()}
     children = {
-        node: tuple(old[layer + 1, child][1] for child in pruned.children(layer)[place])
-        for node, (layer, place) in places.items()
+        node: tuple(old[layer + 1, child][1] for child in pruned.children(layer)[source])
+        for node, (layer, source) in sources.items()
         if layer < pruned.depth
     }
-    return Origin(made, nodes, children, tuple(nodes[made.depth, u][1] for u in range(made.n_leaves)))
+    return Origin(structure, nodes, children, tuple(nodes[structure.depth, u][1] for u in range(structure.n_leaves)))
 
 
 def check_shrinkable(tree: Tree) -> None:
-    """Raise unless decisions and leaves are the library's own, whose parameters can be told apart by node."""
+    """Raise unless the parameters of decisions and leaves belong to single nodes, as those of the library's do."""
     decision_fits = isinstance(tree.decision, UniformDecision) or (
         type(tree.decision) is MLPDecision and _by_node(tree.decision.mlp, tree.structure)
     )
     if not decision_fits:
         raise ValueError(
-            "decisions must be linear, perceptrons of single nodes, or even shares to be simplified, however: "
-            f"{type(tree.decision).__name__}; its parameters do not belong to single nodes"
+            "decisions must be linear, perceptrons of single nodes, or uniform to be simplified, got "
+            f"{type(tree.decision).__name__}, whose parameters do not belong to single nodes"
         )
     if type(tree.leaf) not in (ConstantLeaf, MLPLeaf):
         raise ValueError(
-            f"leaves must be constant, linear or perceptrons to be simplified, however: {type(tree.leaf).__name__}"
+            f"leaves must be constant, linear or perceptrons to be simplified, got {type(tree.leaf).__name__}"
         )
 
 
@@ -115,7 +115,7 @@ def _by_node(mlp: GroupedMLP, structure: Structure) -> bool:
 
 @torch.no_grad()
 def shrink_tree(tree: Tree, origin: Origin) -> Tree:
-    """The tree of the smaller structure with the parameters of the nodes it kept; float64.
+    """Return the tree of the smaller structure with the parameters of the nodes it kept, in float64.
 
     A node that lost children keeps the logits of the others; two left have the difference of theirs.
     """
@@ -169,7 +169,7 @@ def _n_features(tree: Tree) -> int:
 
 
 def _decision_number(structure: Structure) -> dict[Node, int]:
-    """Number of each node that decides among all of them."""
+    """Return the index of each deciding node among them."""
     deciding = [(d, i) for d in range(structure.depth) for i, count in enumerate(structure.n_children(d)) if count > 1]
     return {node: k for k, node in enumerate(deciding)}
 
@@ -177,19 +177,21 @@ def _decision_number(structure: Structure) -> dict[Node, int]:
 def _copy_decisions(tree: Tree, small: Tree, origin: Origin) -> None:
     assert isinstance(tree.decision, MLPDecision)
     assert isinstance(small.decision, MLPDecision)
-    numbers, own = _decision_number(tree.structure), _decision_number(origin.structure)
-    _copy_groups(tree.decision.mlp, small.decision.mlp, torch.tensor([numbers[origin.nodes[node]] for node in own]))
+    numbers, small_numbers = _decision_number(tree.structure), _decision_number(origin.structure)
+    _copy_groups(
+        tree.decision.mlp, small.decision.mlp, torch.tensor([numbers[origin.nodes[node]] for node in small_numbers])
+    )
     _copy_last(tree.decision.mlp, small.decision.mlp, logit_map(tree.structure, origin))
 
 
 def logit_map(structure: Structure, origin: Origin) -> Tensor:
-    """How the logits of the smaller structure come from those of the larger, (new logits, old logits)."""
+    """Return the linear map from logits of the larger structure to the smaller, (new logits, old logits)."""
     before, after = logits_by_node(structure), logits_by_node(origin.structure)
     matrix = torch.zeros(origin.structure.n_logits, structure.n_logits, dtype=torch.float64)
     for node, rows in after.items():
-        layer, place = origin.nodes[node]
-        columns = before[layer, place]
-        children = structure.children(layer)[place]
+        layer, index = origin.nodes[node]
+        columns = before[layer, index]
+        children = structure.children(layer)[index]
         kept = [children.index(child) for child in origin.children[node]]
         if len(columns) == 1:  # two children then and now
             matrix[rows[0], columns[0]] = 1.0
@@ -203,16 +205,19 @@ def logit_map(structure: Structure, origin: Origin) -> Tensor:
 
 
 def logits_by_node(structure: Structure) -> dict[Node, tuple[int, ...]]:
-    """Logits of each node that decides, in order."""
+    """Return the logits of each deciding node, in order."""
     numbers = {k: node for node, k in _decision_number(structure).items()}
-    found: dict[Node, tuple[int, ...]] = {}
+    logits: dict[Node, tuple[int, ...]] = {}
     for fan in structure.fans:
-        found |= {numbers[int(k)]: tuple(own.tolist()) for k, own in zip(fan.nodes, fan.logits, strict=True)}
-    return dict(sorted(found.items()))
+        logits |= {
+            numbers[int(k)]: tuple(logits_of_node.tolist())
+            for k, logits_of_node in zip(fan.nodes, fan.logits, strict=True)
+        }
+    return dict(sorted(logits.items()))
 
 
 def _copy_groups(before: GroupedMLP, after: GroupedMLP, groups: Tensor) -> None:
-    """Hidden layers of some groups."""
+    """Copy the hidden layers of some groups."""
     for layer in range(len(before.weights) - 1):
         for old, new in ((before.weights[layer], after.weights[layer]), (before.biases[layer], after.biases[layer])):
             if layer == 0:
@@ -222,6 +227,6 @@ def _copy_groups(before: GroupedMLP, after: GroupedMLP, groups: Tensor) -> None:
 
 
 def _copy_last(before: GroupedMLP, after: GroupedMLP, outputs: Tensor) -> None:
-    """Last layer: each new output is a sum of old ones, (new outputs, old outputs)."""
+    """Copy the last layer: each new output is a sum of old ones, (new outputs, old outputs)."""
     after.weights[-1].copy_(torch.einsum("no,moh->mnh", outputs, before.weights[-1].double()))
     after.biases[-1].copy_(before.biases[-1].double() @ outputs.T)

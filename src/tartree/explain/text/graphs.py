@@ -1,4 +1,4 @@
-"""A fitted tree as text for other drawing programs: Graphviz DOT and Mermaid.
+"""Trees as text for other drawing programs: Graphviz DOT and Mermaid.
 
 Names of columns and classes are data: they are escaped, so that no name can end a label or add to the graph.
 """
@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tartree.checks import check_integer
+from tartree.explain.arguments import check_index
 from tartree.explain.text.number_text import format_number, percent
-from tartree.explain.tree_evaluation import check_count
-from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.assembly import ViewSource, as_view
 from tartree.explain.tree_view.layout import Outline, Spot, outline
 from tartree.explain.tree_view.node_models import leaf_texts
 from tartree.explain.tree_view.views import TreeView
@@ -21,18 +22,24 @@ LETTERS = 60  # of a line of a label
 DECISION, LEAF = "#eef2f6", "#e3f0e8"
 
 
-def export_dot(source: Any, X: Any = None, y: Any = None, *, member: int = 0, max_terms: int = 3) -> str:
-    """A tree or graph in the language of Graphviz; `dot -Tsvg` draws it.
+def export_dot(source: ViewSource, X: Any = None, y: Any = None, *, member: int = 0, max_terms: int = 3) -> str:
+    """Return a tree or graph in the DOT language of Graphviz; `dot -Tsvg` draws it.
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
+    source : TreeView, fitted estimator or FittedModel
         With rows, edges are as wide as the share of rows that takes them.
     X, y : table and targets, optional
-        With an estimator only.
+        Rows to count and their target, with a model only.
     member : int, default=0
+        Index of the tree, if the model has several.
     max_terms : int, default=3
-        The most terms of a condition that are written out; a `TreeView` has at most as many as it was made with.
+        Maximum number of terms of a condition; a `TreeView` has at most as many as it was made with.
+
+    Returns
+    -------
+    str
+        The graph as text.
 
     Examples
     --------
@@ -43,7 +50,7 @@ def export_dot(source: Any, X: Any = None, y: Any = None, *, member: int = 0, ma
     >>> print(export_dot(model, X, y).splitlines()[0])
     digraph tartree {
     """
-    check_count("max_terms", max_terms)
+    check_integer("max_terms", max_terms, 1)
     tree, drawn = _prepared(source, X, y, member, max_terms)
     lines = [
         "digraph tartree {",
@@ -63,8 +70,24 @@ def export_dot(source: Any, X: Any = None, y: Any = None, *, member: int = 0, ma
     return "\n".join([*lines, "}", ""])
 
 
-def export_mermaid(source: Any, X: Any = None, y: Any = None, *, member: int = 0, max_terms: int = 3) -> str:
-    """A tree or graph in the language of Mermaid, which many Markdown pages draw; see `export_dot`.
+def export_mermaid(source: ViewSource, X: Any = None, y: Any = None, *, member: int = 0, max_terms: int = 3) -> str:
+    """Return a tree or graph in the language of Mermaid, which many Markdown pages draw.
+
+    Parameters
+    ----------
+    source : TreeView, fitted estimator or FittedModel
+        With rows, edges are as wide as the share of rows that takes them.
+    X, y : table and targets, optional
+        Rows to count and their target, with a model only.
+    member : int, default=0
+        Index of the tree, if the model has several.
+    max_terms : int, default=3
+        Maximum number of terms of a condition; a `TreeView` has at most as many as it was made with.
+
+    Returns
+    -------
+    str
+        The graph as text.
 
     Examples
     --------
@@ -75,7 +98,7 @@ def export_mermaid(source: Any, X: Any = None, y: Any = None, *, member: int = 0
     >>> print(export_mermaid(model, X, y).splitlines()[0])
     flowchart TD
     """
-    check_count("max_terms", max_terms)
+    check_integer("max_terms", max_terms, 1)
     tree, drawn = _prepared(source, X, y, member, max_terms)
     lines = ["flowchart TD"]
     for spot in drawn.spots:
@@ -93,7 +116,7 @@ def export_mermaid(source: Any, X: Any = None, y: Any = None, *, member: int = 0
 
 
 def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> list[str]:
-    """What stands in a node: its name, its condition or what it predicts, and who arrives."""
+    """Return the lines of a node: its name, its condition or prediction, and the share of rows that arrives."""
     node, trained = tree.nodes[spot.number], tree.members[member]
     data = None if trained.nodes is None else trained.nodes[spot.number]
     lines = [f"node {node.number}" if node.leaf is None else f"leaf {node.leaf}"]
@@ -105,7 +128,9 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
         if len(condition.functions) == 1:
             lines += _terms(condition.functions[0], max_terms, "left where")
         else:
-            lines += [_score(k, own, max_terms) for k, own in enumerate(condition.functions)] or ["shares evenly"]
+            lines += [_score(k, function, max_terms) for k, function in enumerate(condition.functions)] or [
+                "shares evenly"
+            ]
         return lines
     if data is None:
         lines += [_short(text) for text in leaf_texts(trained.leaf_models[node.leaf or 0], max_terms)]
@@ -120,7 +145,7 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
 
 
 def _terms(function: Any, max_terms: int, lead: str) -> list[str]:
-    """A condition over several lines, one term a line."""
+    """Return a condition as several lines, one for each term."""
     if function.method == "gradient" and function.terms:
         return [f"{lead} a function, mostly of", *(_short(term.name) for term in function.terms[:max_terms])]
     if function.n_terms <= 1:
@@ -138,20 +163,19 @@ def _terms(function: Any, max_terms: int, lead: str) -> list[str]:
 
 
 def _score(position: int, function: Any, max_terms: int) -> str:
-    """The strongest terms of the score of one of several children."""
+    """Return the strongest terms of the score of one of several children."""
     terms = [f"{format_number(term.weight)} * {_short(term.label)}" for term in function.terms[:max_terms]]
     return f"score {position}: {'; '.join(terms) or 'constant'}{'; …' * (function.n_terms > len(terms))}"
 
 
-def _prepared(source: Any, X: Any, y: Any, member: int, max_terms: int) -> tuple[TreeView, Outline]:
-    tree = source if isinstance(source, TreeView) else view(source, X, y, max_terms=max_terms)
-    if not 0 <= member < len(tree.members):
-        raise ValueError(f"member must be from 0 to {len(tree.members) - 1}, however: {member=}")
+def _prepared(source: ViewSource, X: Any, y: Any, member: int, max_terms: int) -> tuple[TreeView, Outline]:
+    tree = as_view(source, X, y, max_terms=max_terms)
+    check_index("member", member, len(tree.members))
     return tree, outline(Structure.from_dict(tree.structure))
 
 
 def _edges(tree: TreeView, drawn: Outline, member: int) -> list[tuple[int, int, str, float | None]]:
-    """Ends of each edge by node number, what stands beside it, and the share of rows in it, where rows are known."""
+    """Return ends of each edge by node number, its text, and its share of rows, None without rows."""
     flows = tree.members[member].flows
     edges = []
     for link in drawn.links:
@@ -167,16 +191,16 @@ def _edges(tree: TreeView, drawn: Outline, member: int) -> list[tuple[int, int, 
 
 
 def _short(text: str) -> str:
-    """One line without control characters, cut in its middle where it is long."""
+    """Return one line without control characters, cut in its middle if it is long."""
     line = re.sub(r"[\s\x00-\x1f\x7f]+", " ", str(text)).strip()
     return line if len(line) <= LETTERS else f"{line[: LETTERS * 2 // 3]}…{line[-LETTERS // 3 :]}"
 
 
 def _dot(text: str) -> str:
-    """Text inside the quotes of a DOT string: only quotes and backslashes mean something there."""
+    """Escape text inside the quotes of a DOT string, where only quotes and backslashes are special."""
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _mermaid(text: str) -> str:
-    """Text inside the quotes of a Mermaid label: signs that may mean something there become their codes."""
+    """Escape text inside the quotes of a Mermaid label: characters that may be special become their codes."""
     return re.sub(r"[^\w\s.,:;%+/=…-]|\b_|_\b", lambda match: f"#{ord(match[0])};", text)

@@ -1,4 +1,4 @@
-"""What each leaf is about: its region in words, what is special about its rows, and typical ones."""
+"""Descriptions of leaves: their region, how their rows differ from all rows, and typical rows."""
 
 from __future__ import annotations
 
@@ -14,27 +14,60 @@ from tartree.explain.text.number_text import format_number, percent
 from tartree.explain.text.terms import label_of
 from tartree.explain.tree_view.assembly import view
 from tartree.explain.tree_view.views import TreeView
+from tartree.model import FittedModel, HasModel, fitted_model
 
 FloatArray = NDArray[np.float64]
 
-#: Differences from all rows below this many standard deviations are not worth a word.
+#: Differences from all rows below this many standard deviations are left out.
 NOTABLE = 0.25
 
 
 @dataclass(frozen=True)
 class LeafDescription:
-    """A leaf of a member."""
+    """Description of a leaf of a member by the rows that arrive at it.
+
+    Parameters
+    ----------
+    member, leaf : int
+        Indices of the member and the leaf.
+    arrival : float
+        Share of all rows.
+    rows : int
+        Number of rows whose most probable path ends in the leaf.
+    prediction : str
+        Prediction as text.
+    predicted : ndarray of shape (outputs,)
+        Mean prediction, weighted by arrival.
+    region : tuple of str
+        Conditions on the most frequent path to the leaf, from the root.
+    special : tuple of str
+        Largest differences from all rows, such as "age is higher: 61.2, 48.9 overall".
+    typical_rows : tuple of int
+        Indices of the rows with the largest arrival.
+    typical_values : tuple of dict
+        These rows in original units.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> description = explain.describe_leaves(model, X)[0]
+    >>> len(description.typical_rows), len(description.region)
+    (3, 1)
+    """
 
     member: int
     leaf: int
-    arrival: float  # share of all rows
-    rows: int  # rows whose most probable way ends here
-    prediction: str  # in words
-    predicted: FloatArray  # (outputs,): the mean over who arrives
-    region: tuple[str, ...]  # conditions on the most probable way to it, from the root
-    special: tuple[str, ...]  # "age is higher: 61.2, 48.9 overall", the most notable first
-    typical_rows: tuple[int, ...]  # numbers of rows
-    typical_values: tuple[dict[str, Any], ...]  # those rows in original units
+    arrival: float
+    rows: int
+    prediction: str
+    predicted: FloatArray
+    region: tuple[str, ...]
+    special: tuple[str, ...]
+    typical_rows: tuple[int, ...]
+    typical_values: tuple[dict[str, Any], ...]
 
     def __str__(self) -> str:
         where = " and ".join(self.region) or "everywhere"
@@ -43,35 +76,54 @@ class LeafDescription:
 
 
 def describe_leaves(
-    estimator: Any, X: Any, y: Any = None, *, typical: int = 3, max_special: int = 4
+    estimator: FittedModel | HasModel, X: Any, y: Any = None, *, typical: int = 3, max_special: int = 4
 ) -> list[LeafDescription]:
     """Describe each leaf of each member by the rows that arrive at it, the largest first.
+
+    Parameters
+    ----------
+    estimator : fitted estimator or FittedModel
+        Model to describe.
+    X : table of shape (rows, columns)
+        Rows to describe the leaves by.
+    y : array of shape (rows,) or (rows, targets), optional
+        True labels or values.
+    typical : int, default=3
+        Maximum number of typical rows of a leaf.
+    max_special : int, default=4
+        Maximum number of differences from all rows.
+
+    Returns
+    -------
+    list of LeafDescription
+        Leaves by member and decreasing arrival.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from tartree import TartClassifier, explain
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
-    >>> model = TartClassifier(depth=1, epochs=20, random_state=0).fit(X, y)
-    >>> [leaf.leaf for leaf in explain.describe_leaves(model, X, y)] in ([0, 1], [1, 0])
-    True
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> sorted(leaf.leaf for leaf in explain.describe_leaves(model, X, y))
+    [0, 1]
     """
-    tree = view(estimator, X, y, typical=typical, max_terms=3)
+    model = fitted_model(estimator)
+    tree = view(model, X, y, typical=typical, max_terms=3)
     if not tree.n_rows:
-        raise ValueError("X must have rows, however: it has none")
-    encoded = ev.encode(estimator, X)
-    double = ev.double_tree(estimator)
+        raise ValueError("X must have at least one row, got none")
+    encoded = model.encode(X)
+    double = model.double_tree()
     arrival = torch.cat([part.arrivals[-1] for part in ev.in_chunks(double, encoded)], dim=1)  # (members, rows, leaves)
     sums = torch.einsum("mru,rf->muf", arrival, encoded)
     means = (sums / arrival.sum(1).clamp_min(1e-300).unsqueeze(-1)).numpy()  # (members, leaves, features)
-    values = estimator.encoder_.inverse_transform(encoded.numpy())
-    found = []
+    values = model.encoder.inverse_transform(encoded.numpy())
+    descriptions = []
     for m, member in enumerate(tree.members):
         assert member.nodes is not None
         for node in tree.leaves:
             assert node.leaf is not None
             data = member.nodes[node.number]
-            found.append(
+            descriptions.append(
                 LeafDescription(
                     m,
                     node.leaf,
@@ -80,12 +132,12 @@ def describe_leaves(
                     _prediction(tree, data.predicted),
                     data.predicted,
                     _region(tree, m, node.number),
-                    _special(estimator, tree, means[m, node.leaf], max_special),
+                    _special(model, tree, means[m, node.leaf], max_special),
                     data.typical_rows,
-                    tuple({name: own[row] for name, own in values.items()} for row in data.typical_rows),
+                    tuple({name: column[row] for name, column in values.items()} for row in data.typical_rows),
                 )
             )
-    return sorted(found, key=lambda leaf: (leaf.member, -leaf.arrival))
+    return sorted(descriptions, key=lambda leaf: (leaf.member, -leaf.arrival))
 
 
 def _prediction(tree: TreeView, predicted: FloatArray) -> str:
@@ -97,23 +149,24 @@ def _prediction(tree: TreeView, predicted: FloatArray) -> str:
 
 
 def _region(tree: TreeView, member: int, leaf: int) -> tuple[str, ...]:
-    """Conditions upwards, by the parent from which most arrives."""
-    own = tree.members[member]
-    assert own.flows is not None
+    """Return the conditions on the most frequent path to a leaf, from the root."""
+    flows, conditions = tree.members[member].flows, tree.members[member].conditions
+    assert flows is not None
     texts: list[str] = []
-    here = leaf
-    while tree.nodes[here].parents:
-        above = [edge for parent in tree.nodes[here].parents for edge in tree.nodes[parent].edges]
-        edge = max((tree.edges[e] for e in above if tree.edges[e].child == here), key=lambda e: own.flows[e.number])  # type: ignore[index]
-        condition = own.conditions[edge.parent]
+    node = tree.nodes[leaf]
+    while node.parents:
+        edges = [tree.edges[e] for parent in node.parents for e in tree.nodes[parent].edges]
+        shares = {edge: float(flows[edge.number]) for edge in edges if edge.child == node.number}
+        edge = max(shares, key=lambda edge: shares[edge])
+        condition = conditions[edge.parent]
         if condition is not None and condition.kind != "pass":
             texts.append(condition.texts[edge.position])
-        here = edge.parent
+        node = tree.nodes[edge.parent]
     return tuple(texts[::-1])
 
 
-def _special(estimator: Any, tree: TreeView, mean: FloatArray, most: int) -> tuple[str, ...]:
-    """Features whose mean over who arrives differs most from that over all rows."""
+def _special(model: FittedModel, tree: TreeView, mean: FloatArray, most: int) -> tuple[str, ...]:
+    """Describe the features whose mean, weighted by arrival, differs most from that over all rows."""
     overall = np.array([feature.mean for feature in tree.features])
     spread = np.array([feature.spread for feature in tree.features])
     apart = (mean - overall) / np.where(spread > 0, spread, 1.0)
@@ -121,13 +174,13 @@ def _special(estimator: Any, tree: TreeView, mean: FloatArray, most: int) -> tup
     for k in np.argsort(-np.abs(apart), kind="stable")[:most]:
         if abs(apart[k]) < NOTABLE:
             break
-        feature = estimator.encoder_.features_[k]
+        feature = model.encoder.features_[k]
         if feature.kind == "value":
-            here, all_rows = (feature.original(float(value)) for value in (mean[k], overall[k]))
-            said = [value if isinstance(value, str) else format_number(float(value)) for value in (here, all_rows)]
-            texts.append(f"{feature.name} is {'higher' if apart[k] > 0 else 'lower'}: {said[0]}, {said[1]} overall")
+            values = [feature.original(float(value)) for value in (mean[k], overall[k])]
+            in_leaf, in_all = (v if isinstance(v, str) else format_number(float(v)) for v in values)
+            texts.append(f"{feature.name} is {'higher' if apart[k] > 0 else 'lower'}: {in_leaf}, {in_all} overall")
         else:
             word = "more" if apart[k] > 0 else "less"
-            here, all_rows = (percent(float(share)) for share in (mean[k], overall[k]))
-            texts.append(f"{label_of(feature)} is {word} frequent: {here}, {all_rows} overall")
+            in_leaf, in_all = (percent(float(share)) for share in (mean[k], overall[k]))
+            texts.append(f"{label_of(feature)} is {word} frequent: {in_leaf}, {in_all} overall")
     return tuple(texts)

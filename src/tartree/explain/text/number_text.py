@@ -1,4 +1,4 @@
-"""Numbers with few digits about which a claim stays true: rounded to one side, towards or away from something."""
+"""Numbers as text with few digits, rounded so that claims about them stay true."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-#: Digits that name every float exactly.
+#: Number of digits that identify every float.
 ALL_DIGITS = 17
-#: What a bound may lose in sums of floats.
+#: Rounding error of a bound computed by sums of floats.
 NOISE = 1e-9
 
 
 def format_number(value: float) -> str:
-    """A number short enough to read: four digits, no exponent where it can be helped."""
+    """Return a number with four digits, without an exponent if possible."""
     if value == 0 or not np.isfinite(value):
         return "0" if value == 0 else str(value)
     if 1e-4 <= abs(value) < 1e7:
@@ -24,15 +24,20 @@ def format_number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def format_rounded(value: float, digits: int = 3) -> str:
+    """Return a number rounded to so many digits, as `format_number` writes it."""
+    return format_number(float(f"{value:.{digits}g}"))
+
+
 def mark_missing(text: str, missing: bool) -> str:
-    """A value as text; of a gap, that it is one, and what is read in its place."""
+    """Return a value as text or, if it is missing, that it is and what is read in its place."""
     if not missing:
         return text
     return "missing" if text in ("nan", "None") else f"missing, read as {text}"
 
 
 def rounded(value: float, digits: int, *, up: bool) -> float:
-    """A number with so many significant digits, rounded up or down.
+    """Round a number up or down to so many significant digits.
 
     Examples
     --------
@@ -50,20 +55,20 @@ def rounded(value: float, digits: int, *, up: bool) -> float:
 
 
 def candidates(value: float, *, up: bool, least: int = 1) -> Iterator[float]:
-    """A number rounded to one side, with ever more digits; the last is the number itself."""
+    """Yield a number rounded to one side with increasing numbers of digits; the last is the number itself."""
     last = None
     for digits in range(least, ALL_DIGITS):
-        found = rounded(value, digits, up=up)
-        if found != last:
-            yield found
-        if found == value:
+        value_rounded = rounded(value, digits, up=up)
+        if value_rounded != last:
+            yield value_rounded
+        if value_rounded == value:
             return
-        last = found
+        last = value_rounded
     yield value
 
 
 def exact_text(value: float) -> str:
-    """The shortest text that is read as this very number, without an exponent where it can be helped."""
+    """Return the shortest text that is read as exactly this number, without an exponent if possible."""
     if value == 0:
         return "0"
     if not math.isfinite(value) or not 1e-4 <= abs(value) < 1e16:
@@ -72,7 +77,7 @@ def exact_text(value: float) -> str:
 
 
 def at_most(value: float, decimals: int) -> str:
-    """A number with so many decimals that is not below the value: for what is claimed to be a bound.
+    """Return a bound with so many decimals, rounded up.
 
     Examples
     --------
@@ -82,13 +87,13 @@ def at_most(value: float, decimals: int) -> str:
     if not math.isfinite(value):
         return str(value)
     step = decimal.Decimal(1).scaleb(-decimals)
-    # What sums of floats lose is no part of the value: a bound of 1 + 1e-12 is one of 1.
+    # Rounding errors of sums are no part of the value: a bound of 1 + 1e-12 is one of 1.
     exact = decimal.Decimal(repr(max(0.0, float(value) - NOISE)))
     return str(exact.quantize(step, rounding=decimal.ROUND_CEILING))
 
 
 def percent(share: float, decimals: int = 0) -> str:
-    """A share as text, honest at its ends: "<1%" is not "0%", ">99%" is not "100%".
+    """Return a share as text: "0%" is exactly none and "100%" all, other shares near them are "<1%" and ">99%".
 
     Examples
     --------
@@ -104,7 +109,7 @@ def percent(share: float, decimals: int = 0) -> str:
 
 
 def probability_text(probability: float) -> str:
-    """A probability with two decimals: 1.00 and 0.00 are certain, what is nearly so is above or below."""
+    """Return a probability with two decimals: "0.00" and "1.00" are exact, others near them are "<0.01" and ">0.99"."""
     if 0 < probability < 0.005:
         return "<0.01"
     return ">0.99" if 0.995 <= probability < 1 - 1e-9 else f"{probability:.2f}"

@@ -1,4 +1,4 @@
-"""A tree as text, in the form that scikit-learn prints its own."""
+"""Trees as text, in the format of scikit-learn's `export_text`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from tartree.checks import check_integer
 from tartree.explain.text.number_text import format_number, percent, probability_text
-from tartree.explain.tree_evaluation import check_count
-from tartree.explain.tree_view.assembly import view
+from tartree.explain.tree_view.assembly import ViewSource, as_view
 from tartree.explain.tree_view.node_models import condition_texts, leaf_texts
 from tartree.explain.tree_view.views import MemberView, NodeView, TreeView
 
 
 def export_text(
-    estimator: Any,
+    estimator: ViewSource,
     X: Any = None,
     y: Any = None,
     *,
@@ -22,24 +22,30 @@ def export_text(
     show_leaf_terms: bool = True,
     max_terms: int = 3,
 ) -> str:
-    """The rules of a fitted tree, one line a branch, indented by depth.
+    """Return the rules of a fitted tree, one line a branch, indented by depth.
 
-    A branch says when it is the more probable one. With rows, it also says which share of them takes it, and a leaf
-    says what it predicts for those who arrive; without, what it says about a row of mean numbers. A node that several
-    parents share is written out once.
+    A branch is written as the condition under which it is the most probable one. With rows, its line also has the
+    share of rows that takes it, and a leaf has its mean prediction; without rows, the prediction for a row of mean
+    numbers. A node that several parents share is written once.
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor, or TreeView
+    estimator : fitted estimator, FittedModel or TreeView
+        Tree to write.
     X, y : table and target, optional
-        Rows to count; see `view`.
+        Rows to count and their target; see `view`.
     max_depth : int, default=10
         Deeper branches are counted, not written.
     show_leaf_terms : bool, default=True
         Whether linear leaves show their strongest terms.
     max_terms : int, default=3
-        The most terms of a condition or a leaf that are written; the others are counted. A `TreeView` has at most as
-        many as it was made with.
+        Maximum number of terms of a condition or a leaf; the others are counted. A `TreeView` has at most as many as it
+        was made with.
+
+    Returns
+    -------
+    str
+        The rules.
 
     Examples
     --------
@@ -50,9 +56,9 @@ def export_text(
     >>> len(explain.export_text(model, X, y).splitlines())
     4
     """
-    check_count("max_depth", max_depth, least=0)
-    check_count("max_terms", max_terms)
-    tree = estimator if isinstance(estimator, TreeView) else view(estimator, X, y, max_terms=max_terms)
+    check_integer("max_depth", max_depth, 0)
+    check_integer("max_terms", max_terms, 1)
+    tree = as_view(estimator, X, y, max_terms=max_terms)
     lines: list[str] = []
     for m, member in enumerate(tree.members):
         if len(tree.members) > 1:
@@ -104,11 +110,11 @@ class _Writer:
     def _leaf(self, node: NodeView, indent: str) -> None:
         assert node.leaf is not None
         model = self.member.leaf_models[node.leaf]
-        said = f"leaf {node.leaf}"
+        line = f"leaf {node.leaf}"
         if self.member.nodes is not None:
             data = self.member.nodes[node.number]
-            said += f": {self._prediction(data.predicted)}  ({percent(data.arrival, 1)} arrive)"
-        self.lines.append(f"{indent}|--- {said}")
+            line += f": {self._prediction(data.predicted)}  ({percent(data.arrival, 1)} arrive)"
+        self.lines.append(f"{indent}|--- {line}")
         if model.kind == "constant" and self.member.nodes is not None:
             return
         if self.leaf_terms or model.kind == "constant":

@@ -1,4 +1,4 @@
-"""Linear functions of encoded rows as terms in the columns' own names and units, and as text.
+"""Linear functions of encoded rows as terms in the names and units of the columns, and as text.
 
 A linear function ``w . x + b`` of standardised numbers is ``sum of weight * (value - origin) + bias`` of original ones.
 The origin is 0 for numbers and a round day for dates, whose weights are per day; times of day count in hours.
@@ -14,20 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.explain.text.number_text import ALL_DIGITS, exact_text, format_number, rounded
-from tartree.table import Feature, units
+from tartree.table import Feature
 
-DAY, HOUR = 86400.0, 3600.0
-#: Terms that are written out where nothing else is asked for.
+#: Default number of terms that are written out.
 TEXT_TERMS = 3
 
 
 @dataclass(frozen=True)
 class Term:
-    """One feature of a linear function, in the units of its column.
+    """A term of a linear function, in the units of its column.
 
     Its part of the sum is ``weight * (value - origin) / per``, where ``value`` is the original number (dates and times
-    in seconds); for a level, a rare level or a gap, ``weight`` if the row has it and 0 otherwise. With `ranked`, the
-    value is the column's normal rank (``numeric="quantile"``), not its number.
+    in seconds); for a level, a rare level or a missing value, ``weight`` if the row has it and 0 otherwise. With
+    `ranked`, the value is the column's normal rank (``numeric="quantile"``), not its number.
     """
 
     feature: int  # number of the encoded feature
@@ -45,7 +44,7 @@ class Term:
 
 @dataclass(frozen=True)
 class LinearView:
-    """A function of a row: its strongest terms first, and how it reads.
+    """A function of a row as its strongest terms and as text.
 
     With the method "linear" the function is exactly ``sum of terms + bias``, in original units, if all `n_terms` are
     listed; "gradient" lists the mean gradient on the data of a function that is not linear, which has no bias.
@@ -60,19 +59,19 @@ class LinearView:
     condition: str  # "3.1 * age - 0.2 * bmi + 4 smaller terms > 12"; one term: "age > 51.2"
 
     def text_of(self, max_terms: int) -> str:
-        """The sum, with at most so many terms written out and the others counted."""
+        """Return the sum as text, with at most `max_terms` terms written out and the others counted."""
         shown = self.terms[:max_terms]
         return _sum_text(shown, self.n_terms - len(shown), self.bias)
 
     def condition_of(self, max_terms: int) -> str:
-        """When the function is above 0, with at most so many terms written out and the others counted."""
+        """Return when the function is above 0, with at most `max_terms` terms written out and the others counted."""
         if self.n_terms < 2:
             return self.condition
         return _condition_text(self.terms[:max_terms], self.n_terms, self.bias)
 
 
 def label_of(feature: Feature, column_name: str | None = None) -> str:
-    """A feature in words: "age", "colour = red", "colour is another", "age is missing"."""
+    """Return a feature as text: "age", "colour = red", "colour is another", "age is missing"."""
     name = feature.name if column_name is None else column_name
     if feature.kind == "value":
         return name
@@ -92,22 +91,22 @@ def linear_view(
     unit_scale: float = 1.0,
     max_terms: int = 12,
 ) -> LinearView:
-    """A linear function, or a mean gradient, in original units.
+    """Return a linear function, or a mean gradient, in original units.
 
     Parameters
     ----------
     features : sequence of Feature, (features,)
     weights : array of shape (features,)
-        Of the encoded features.
+        Weights of the encoded features.
     bias : float or None
     spread : array of shape (features,)
         Standard deviations of the encoded features.
     strength : array of shape (features,), optional
         Replaces ``|weights| * spread``.
     unit_scale : float
-        Multiplies what the function gives, such as the scale of a target.
+        Factor of the function, such as the scale of a target.
     max_terms : int
-        How many terms are listed.
+        Maximum number of terms listed.
     """
     strength = np.abs(weights) * spread if strength is None else strength
     order = np.argsort(-strength, kind="stable")
@@ -121,7 +120,7 @@ def linear_view(
     shown = terms[:TEXT_TERMS]
     if len(alive) == 1 and bias is not None:
         (only,) = terms
-        condition = _one_term(only, features[only.feature], float(weights[only.feature]), bias)
+        condition = _single_term_text(only, features[only.feature], float(weights[only.feature]), bias)
     else:
         condition = _condition_text(shown, len(alive), total)
     text = _sum_text(shown, len(alive) - len(shown), total)
@@ -133,35 +132,27 @@ def constant_view(value: float) -> LinearView:
 
 
 def term_of(feature: Feature, index: int, weight: float, strength: float) -> Term:
-    """A term in original units, from the weight of the encoded feature."""
+    """Return a term in original units, from the weight of the encoded feature."""
     label = label_of(feature)
     if feature.kind != "value":
         return Term(index, feature.column, feature.name, feature.kind, label, weight, weight, strength)
     if feature.scaling.knots:
         label = f"rank({label})"
         return Term(index, feature.column, feature.name, "value", label, weight, weight, strength, ranked=True)
-    origin, per, label = _units(feature, label)
-    own = weight / feature.scaling.scale * per
-    return Term(index, feature.column, feature.name, "value", label, own, weight, strength, origin, per)
-
-
-def _units(feature: Feature, label: str) -> tuple[float, float, str]:
-    """Origin and size, in seconds or numbers, of the unit that a weight counts in, and how to say so."""
-    if feature.unit in ("date", "datetime", "datetime[UTC]"):
-        origin = float(np.rint(feature.scaling.center / DAY)) * DAY
-        day = str(np.datetime64(int(origin // DAY), "D")) if abs(origin) < 1e13 else f"{origin:g} s"
-        return origin, DAY, f"days of {label} since {day}"
-    if feature.unit == "time":
-        return 0.0, HOUR, f"hours of {label}"
-    return 0.0, 1.0, f"seconds of {label}" if feature.unit == "duration" else label
+    axis = feature.quantity.axis(feature.scaling.center)
+    original_weight = weight / feature.scaling.scale * axis.per
+    label = axis.label.replace("{}", label)
+    return Term(
+        index, feature.column, feature.name, "value", label, original_weight, weight, strength, axis.origin, axis.per
+    )
 
 
 def _shift(features: Sequence[Feature], weights: NDArray[np.float64], unit_scale: float) -> float:
-    """What the bias changes by when values count from their origins."""
+    """Return the change of the bias if values are counted from their origins."""
     total = 0.0
     for feature, weight in zip(features, weights.tolist(), strict=True):
         if feature.kind == "value" and not feature.scaling.knots and weight:
-            origin = _units(feature, "")[0]
+            origin = feature.quantity.axis(feature.scaling.center).origin
             total -= weight * unit_scale * (feature.scaling.center - origin) / feature.scaling.scale
     return total
 
@@ -188,7 +179,7 @@ def _sum_text(terms: Sequence[Term], rest: int, bias: float | None) -> str:
 
 
 def _condition_text(terms: Sequence[Term], n_terms: int, bias: float | None) -> str:
-    """When a function of no or several terms is above 0."""
+    """Return when a function of no or several terms is above 0."""
     if bias is None:
         return f"a function, mostly of {', '.join(term.name for term in terms)}" if terms else "a function"
     if not terms:
@@ -196,7 +187,7 @@ def _condition_text(terms: Sequence[Term], n_terms: int, bias: float | None) -> 
     return f"{_products(terms, n_terms - len(terms))} > {format_number(-bias)}"
 
 
-def _one_term(term: Term, feature: Feature, weight: float, bias: float) -> str:
+def _single_term_text(term: Term, feature: Feature, weight: float, bias: float) -> str:
     if term.kind == "value":
         return f"{feature.name} {'>' if weight > 0 else '<'} {threshold_text(feature, -bias / weight, up=weight < 0)}"
     with_it, without = weight + bias > 0, bias > 0
@@ -208,35 +199,35 @@ def _one_term(term: Term, feature: Feature, weight: float, bias: float) -> str:
 
 
 def threshold_text(feature: Feature, encoded: float, *, up: bool) -> str:
-    """A threshold in original units, rounded so that every number with no more decimals is on the side that is claimed.
+    """Return a threshold in original units, rounded so that every number with no more decimals is on the claimed side.
 
     With `up`, the claim is that numbers are below the threshold or not; without, that they are above it or not. So
     51.2345 is shown as 51.23 where "> 51.23" is claimed: 51.23 itself is not above 51.2345, and 51.24 is.
     """
     value = float(feature.scaling.decode(np.array([encoded]))[0])
-    if feature.unit in ("date", "datetime", "datetime[UTC]", "time"):
-        step = DAY if feature.unit == "date" else 1.0
+    quantity = feature.quantity
+    if quantity.step is not None:
+        step = quantity.step
         ticks = value / step
         whole = np.rint(ticks)
         if abs(ticks - whole) * step > 1e-4:  # more than what single precision of the weights may lose
             whole = np.ceil(ticks) if up else np.floor(ticks)
-        return units.write(np.array([whole * step]), feature.unit, fine=False)[0]
+        return quantity.texts(np.array([whole * step]), fine=False)[0]
     if not np.isfinite(value):
         return str(value)
     digits = max(4, int(np.floor(np.log10(abs(value)))) + 1 if value else 4)  # all of those before the decimal point
 
-    def holds(shown: float) -> bool:
-        read = float(np.float32(feature.scaling.encode(np.array([shown]))[0]))  # as the model reads it
-        return read >= encoded if up else read <= encoded
+    def is_true(shown: float) -> bool:
+        encoded_value = float(np.float32(feature.scaling.encode(np.array([shown]))[0]))  # as the model reads it
+        return encoded_value >= encoded if up else encoded_value <= encoded
 
     shown = next(
         (
-            found
+            candidate
             for more in range(digits, ALL_DIGITS + 1)
-            for found in (float(f"{value:.{more}g}"), rounded(value, more, up=up))
-            if holds(found)
+            for candidate in (float(f"{value:.{more}g}"), rounded(value, more, up=up))
+            if is_true(candidate)
         ),
         value,
     )
-    text = exact_text(shown)
-    return f"{text} s" if feature.unit == "duration" else text
+    return exact_text(shown) + quantity.suffix

@@ -1,15 +1,17 @@
-"""How a `TreeView` is made: the encoder's columns, the structure's nodes, the functions, and what rows say."""
+"""Assembly of a `TreeView`: columns of the encoder, nodes of the structure, functions, and statistics of rows."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tartree.checks import check_integer
 from tartree.explain import tree_evaluation as ev
+from tartree.explain.arguments import row_weights, true_outputs
 from tartree.explain.text.number_text import format_number
 from tartree.explain.text.terms import label_of
 from tartree.explain.tree_view.function_views import activation_name, decision_view, leaf_view, logit_scales
@@ -24,16 +26,19 @@ from tartree.explain.tree_view.views import (
     OutputView,
     TreeView,
 )
-from tartree.nn import Classes, Gaussian, Tree
+from tartree.model import FittedModel, HasModel, fitted_model
+from tartree.nn import Tree
+from tartree.nn.paths import edge_shares, hard_paths
 from tartree.structure import Structure
-from tartree.table import Boolean, Category, Constant, Numeric, Scaling
-from tartree.table.columns import written
+from tartree.table import Column
 
 FloatArray = NDArray[np.float64]
+#: Sources of texts and pictures.
+ViewSource: TypeAlias = TreeView | FittedModel | HasModel
 
 
 def view(
-    estimator: Any,
+    estimator: FittedModel | HasModel,
     X: Any = None,
     y: Any = None,
     sample_weight: Any = None,
@@ -41,21 +46,28 @@ def view(
     max_terms: int = 12,
     typical: int = 3,
 ) -> TreeView:
-    """A fitted estimator as plain data.
+    """Return a fitted model as plain data.
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
+    estimator : fitted estimator or FittedModel
+        Model to view.
     X : table of shape (rows, columns), optional
-        Rows to count, such as those of training. Without them nothing is said about arrivals, and strengths take
-        the spread of the columns in training.
+        Rows to count, such as those of training. Without rows the view has no arrivals, and strengths take the spread
+        of the columns in training.
     y : array of shape (rows,) or (rows, targets), optional
-        What they really are: the class mix, or mean and spread of the target, of each node.
+        True labels or values of the rows, for the class mix, or mean and spread of the target, of each node.
     sample_weight : array of shape (rows,), optional
+        Weights of the rows.
     max_terms : int, default=12
-        How many terms of a condition or leaf are listed, the strongest first.
+        Maximum number of terms of a condition or leaf, the strongest first.
     typical : int, default=3
-        Typical rows of each leaf.
+        Maximum number of typical rows of each leaf.
+
+    Returns
+    -------
+    TreeView
+        The view.
 
     Examples
     --------
@@ -66,39 +78,55 @@ def view(
     >>> tree.widths, tree.columns[0].name, round(float(tree.members[0].nodes[0].arrival), 3)
     ((1, 2), 'sepal length (cm)', 1.0)
     """
-    return make_view(estimator, X, y, sample_weight, max_terms=max_terms, typical=typical)
+    return make_view(fitted_model(estimator), X, y, sample_weight, max_terms=max_terms, typical=typical)
+
+
+def as_view(source: ViewSource, X: Any = None, y: Any = None, *, max_terms: int = 12) -> TreeView:
+    """Return a view as it is, or the view of a model on X and y."""
+    if not isinstance(source, TreeView):
+        return view(source, X, y, max_terms=max_terms)
+    if X is not None or y is not None:
+        raise ValueError("X and y must be left out with a TreeView, which has its rows; give a model, or no rows")
+    return source
 
 
 def make_view(
-    estimator: Any, X: Any, y: Any, sample_weight: Any, *, max_terms: int, typical: int, around: Tensor | None = None
+    model: FittedModel,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    max_terms: int,
+    typical: int,
+    around: Tensor | None = None,
 ) -> TreeView:
-    """See `tartree.explain.view`.
+    """Return the view of a model; see `tartree.explain.view`.
 
-    Gradients are means over the given rows; without, over encoded ones `around` which the model is described.
+    Gradients are means over the given rows or, without any, over the encoded rows `around`.
     """
-    tree = ev.double_tree(estimator)
-    ev.check_count("max_terms", max_terms)
-    ev.check_count("typical", typical, least=0)
+    tree = model.double_tree()
+    check_integer("max_terms", max_terms, 1)
+    check_integer("typical", typical, 0)
     if X is None and (y is not None or sample_weight is not None):
-        raise ValueError("X must be given with y or sample_weight, however: X=None")
-    x = None if X is None else ev.encode(estimator, X)
-    truth = None if x is None or y is None else true_outputs(estimator, y, len(x))
+        raise ValueError("X must be given with y or sample_weight, got X=None")
+    x = None if X is None else model.encode(X)
+    truth = None if x is None or y is None else true_outputs(model, y, len(x))
     weight = row_weights(sample_weight, 0 if x is None else len(x))
-    features = feature_views(estimator, x, weight)
+    features = feature_views(model, x, weight)
     spread = np.array([feature.spread for feature in features])
-    outputs = output_names(estimator)
+    outputs = model.output_names
     nodes, edges = node_views(tree.structure)
-    seen = around if x is None or not len(x) else x
+    gradient_rows = around if x is None or not len(x) else x
     data: list[Any] = [(None, None)] * ev.n_members(tree)
     if x is not None and len(x):
-        data = node_data(estimator, tree, x, truth, weight, typical)
+        data = node_data(model, tree, x, truth, weight, typical)
     members = tuple(
         MemberView(
             decision_view(tree, m),
             leaf_view(tree, m),
             logit_scales(tree, m),
-            conditions_of(tree, m, estimator.encoder_.features_, spread, seen, nodes, max_terms),
-            leaf_models_of(estimator, tree, m, spread, seen, outputs, max_terms),
+            conditions_of(tree, m, model.encoder.features_, spread, gradient_rows, nodes, max_terms),
+            leaf_models_of(model, tree, m, spread, gradient_rows, outputs, max_terms),
             *data[m],
         )
         for m in range(ev.n_members(tree))
@@ -106,18 +134,18 @@ def make_view(
     kinds = {function.kind for member in members for function in (member.decision, member.leaf)}
     name = activation_name(tree)
     return TreeView(
-        task=task_of(estimator),
-        target=str(getattr(estimator, "target_name_", None) or "target"),
+        task=model.task,
+        target=model.target_name or "target",
         outputs=outputs,
-        labels=tuple(estimator.classes_.tolist()) if ev.is_classifier(estimator) else (),
-        output=output_view(estimator),
-        columns=column_views(estimator),
+        labels=tuple(model.classes.tolist()) if model.is_classifier else (),
+        output=output_view(model),
+        columns=column_views(model),
         features=features,
         structure=tree.structure.to_dict(),
         widths=tree.structure.widths,
         nodes=nodes,
         edges=edges,
-        selection=estimator.selection,
+        selection=model.selection,
         activation=name,
         temperature=tree.branching.temperature if tree.branching.log_scale is None else None,
         members=members,
@@ -126,115 +154,92 @@ def make_view(
     )
 
 
-def task_of(estimator: Any) -> Literal["classification", "regression"]:
-    return "classification" if ev.is_classifier(estimator) else "regression"
-
-
-def output_names(estimator: Any) -> tuple[str, ...]:
-    """Class labels, or names of the target columns."""
-    if ev.is_classifier(estimator):
-        return tuple(str(label) for label in estimator.classes_.tolist())
-    name, n = str(getattr(estimator, "target_name_", None) or "target"), ev.n_outputs(estimator.tree_)
-    return (name,) if n == 1 else tuple(f"{name} {k}" for k in range(n))
-
-
-def output_view(estimator: Any) -> OutputView:
-    output = estimator.tree_.output
-    kind: Literal["classes", "values", "gaussian"] = "values"
-    if isinstance(output, Classes | Gaussian):
-        kind = "classes" if isinstance(output, Classes) else "gaussian"
-    floor, limits = 0.0, None
-    if isinstance(output, Gaussian):
-        limits = None if output.limits is None else tuple(output.limits)
-        narrow = torch.tensor([0.0] * output.n_targets + [-1e4] * output.n_targets, dtype=torch.float64)
-        floor = float(output.parameters(narrow)[1][0])
-    return OutputView(kind, output.n_targets, output.n_numbers, *ev.target_scaling(estimator), floor, limits)
-
-
-def column_views(estimator: Any) -> tuple[ColumnView, ...]:
-    encoder = estimator.encoder_
-    names = ev.column_names(estimator)
-    made: list[list[int]] = [[] for _ in encoder.columns_]
-    for k, feature in enumerate(encoder.features_):
-        made[feature.column].append(k)
-    return tuple(
-        _column_view(name, column, tuple(own)) for name, column, own in zip(names, encoder.columns_, made, strict=True)
+def output_view(model: FittedModel) -> OutputView:
+    output = model.tree.output
+    limits = None if output.limits is None else tuple(output.limits)
+    return OutputView(
+        output.kind,
+        output.n_targets,
+        output.n_numbers,
+        *model.target_scaling,
+        output.floor,
+        limits,
+        output.is_classes,
+        output.has_spread,
     )
 
 
-def _column_view(name: str, column: Any, own: tuple[int, ...]) -> ColumnView:
-    unit, whole, gaps, other = "number", False, bool(getattr(column, "gaps", False)), False
-    low: float | None = None
-    high: float | None = None
-    low_text = high_text = typical_text = ""
-    levels: tuple[Any, ...] = ()
-    typical: Any = None
-    if isinstance(column, Numeric):
-        unit, whole, low, high, typical = column.unit, column.whole, column.low, column.high, column.fill
-        texts = written(np.array([low, high, typical]), unit, fine=column.scaling.scale < 1000.0).tolist()
-        low_text, high_text, typical_text = (t if isinstance(t, str) else format_number(t) for t in texts)
-    elif isinstance(column, Boolean):
-        typical, levels = column.fill, (True, False)
-    elif isinstance(column, Category):
-        levels, other = column.levels, column.other
-        typical = levels[0] if levels else None
-    elif isinstance(column, Constant):
-        typical = column.value
+def column_views(model: FittedModel) -> tuple[ColumnView, ...]:
+    encoder = model.encoder
+    names = model.column_names
+    features_of_column: list[list[int]] = [[] for _ in encoder.columns_]
+    for k, feature in enumerate(encoder.features_):
+        features_of_column[feature.column].append(k)
+    return tuple(
+        _column_view(name, column, tuple(features))
+        for name, column, features in zip(names, encoder.columns_, features_of_column, strict=True)
+    )
+
+
+def _column_view(name: str, column: Column, features: tuple[int, ...]) -> ColumnView:
+    summary = column.summary
+    texts = ["", "", "" if summary.typical is None else str(summary.typical)]
+    if column.is_measured:
+        originals = column.quantity.originals(
+            np.array([summary.low, summary.high, summary.typical]), fine=column.is_fine
+        )
+        texts = [value if isinstance(value, str) else format_number(value) for value in originals.tolist()]
     return ColumnView(
         name,
         column.kind,
-        unit,
-        whole,
-        low,
-        high,
-        low_text,
-        high_text,
-        levels,
-        other,
-        gaps,
-        typical,
-        typical_text or ("" if typical is None else str(typical)),
-        own,
+        summary.unit,
+        summary.whole,
+        summary.low,
+        summary.high,
+        texts[0],
+        texts[1],
+        summary.levels,
+        summary.other,
+        summary.gaps,
+        summary.typical,
+        texts[2],
+        features,
     )
 
 
-def feature_views(estimator: Any, x: Tensor | None, weight: FloatArray | None) -> tuple[FeatureView, ...]:
-    encoder = estimator.encoder_
+def feature_views(model: FittedModel, x: Tensor | None, weight: FloatArray | None) -> tuple[FeatureView, ...]:
+    encoder = model.encoder
     names = encoder.get_feature_names_out()
-    usual = usual_spread(estimator)
+    usual = usual_spread(model)
     moments = None
     if x is not None and len(x):
         rows = x.numpy()
         mean, spread = _mean_and_spread(rows, weight)
-        spread = np.where(spread > 0, spread, usual)  # rows that are alike do not say what a term weighs
+        spread = np.where(spread > 0, spread, usual)  # equal rows have no spread
         moments = np.stack([mean, spread, rows.min(axis=0), rows.max(axis=0)])
     views = []
     for k, feature in enumerate(encoder.features_):
         column = encoder.columns_[feature.column]
-        here = [0.0, float(usual[k]), None, None] if moments is None else moments[:, k].tolist()
+        values = [0.0, float(usual[k]), None, None] if moments is None else moments[:, k].tolist()
         scaling = feature.scaling
         views.append(
             FeatureView(
                 feature.column, str(names[k]), label_of(feature), feature.kind, feature.level,
                 getattr(column, "fill", None), scaling.center, scaling.scale, scaling.knots, scaling.heights,
-                scaling.ends, scaling.reach, *here,
+                scaling.ends, scaling.reach, *values,
             )
         )  # fmt: skip
     return tuple(views)
 
 
-def usual_spread(estimator: Any) -> FloatArray:
-    """Standard deviation of each encoded feature in training, (features,), whatever rows are looked at.
+def usual_spread(model: FittedModel) -> FloatArray:
+    """Return the standard deviation of each encoded feature in training, (features,), whatever rows are explained.
 
-    Where no rows of training were kept, 1 for standardised numbers, a quarter of the range of others, 0.5 for levels.
+    If no training rows were kept, it is 1 for standardised numbers, a quarter of the range for others, 0.5 for levels.
     """
-    encoder = estimator.encoder_
-    unit = np.full(len(encoder.features_), 0.5)
-    for k, feature in enumerate(encoder.features_):
-        if feature.kind == "value":
-            column = encoder.columns_[feature.column]
-            unit[k] = 1.0 if feature.scaling != Scaling() else (column.high - column.low) / 4
-    kept = ev.training_rows(estimator)
+    encoder = model.encoder
+    unit = np.array([encoder.columns_[feature.column].usual_spread(feature) for feature in encoder.features_])
+    kept = model.training_rows
     if kept is None or not len(kept[0]):
         return unit
     _, spread = _mean_and_spread(kept[0].numpy(), kept[1])
@@ -247,7 +252,7 @@ def _mean_and_spread(rows: FloatArray, weight: FloatArray | None) -> tuple[Float
 
 
 def node_views(structure: Structure) -> tuple[tuple[NodeView, ...], tuple[EdgeView, ...]]:
-    """Nodes and edges, numbered layer by layer."""
+    """Return nodes and edges, numbered layer by layer."""
     first = np.concatenate([[0], np.cumsum(structure.widths)])
     parents: list[list[int]] = [[] for _ in range(first[-1])]
     below: list[list[EdgeView]] = [[] for _ in range(first[-1])]
@@ -263,68 +268,42 @@ def node_views(structure: Structure) -> tuple[tuple[NodeView, ...], tuple[EdgeVi
             parents[edge.child].append(above)
     logits: dict[int, tuple[int, ...]] = {}
     for fan in structure.fans:
-        logits |= {int(node): tuple(own.tolist()) for node, own in zip(fan.nodes, fan.logits, strict=True)}
+        logits |= {
+            int(node): tuple(edges_below.tolist()) for node, edges_below in zip(fan.nodes, fan.logits, strict=True)
+        }
     chains: dict[int, int] = {}
     nodes, deciding = [], 0
     for d, width in enumerate(structure.widths):
         for i in range(width):
-            here = int(first[d]) + i
-            own = below[here]
-            decides = len(own) > 1
+            number = int(first[d]) + i
+            edges_below = below[number]
+            decides = len(edges_below) > 1
             nodes.append(
                 NodeView(
-                    here, d, i, tuple(parents[here]), tuple(edge.child for edge in own),
-                    tuple(edge.number for edge in own), logits[deciding] if decides else (),
-                    tuple(edge.branch for edge in own if edge.branch is not None),
-                    i if d == structure.depth else None, chains.setdefault(int(structure.routes.slots[d][i]), here),
+                    number, d, i, tuple(parents[number]), tuple(edge.child for edge in edges_below),
+                    tuple(edge.number for edge in edges_below), logits[deciding] if decides else (),
+                    tuple(edge.branch for edge in edges_below if edge.branch is not None),
+                    i if d == structure.depth else None, chains.setdefault(int(structure.routes.slots[d][i]), number),
                 )
             )  # fmt: skip
             deciding += decides
     return tuple(nodes), tuple(edges)
 
 
-def true_outputs(estimator: Any, y: Any, n_rows: int) -> FloatArray:
-    """Indicators of the true classes, or the true values in units of the target: (rows, outputs)."""
-    given = np.asarray(y)
-    if len(given) != n_rows:
-        raise ValueError(f"X and y must have one row each for every example, however: {n_rows} and {len(given)}")
-    if not ev.is_classifier(estimator):
-        values = np.asarray(given, dtype=np.float64).reshape(n_rows, -1)
-        if values.shape[1] != ev.n_outputs(estimator.tree_):
-            raise ValueError(f"y must have {ev.n_outputs(estimator.tree_)} column(s), however: {values.shape[1]}")
-        return values
-    labels = given.ravel().tolist()
-    code = {label: k for k, label in enumerate(estimator.classes_.tolist())}
-    unknown = next((label for label in labels if label not in code), None)
-    if unknown is not None:
-        raise ValueError(f"y must hold the classes of fit, {list(code)[:10]}, however: {unknown!r}")
-    indicators: FloatArray = np.eye(len(code))[[code[label] for label in labels]]
-    return indicators
-
-
-def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (n_rows,) or not (weight >= 0).all() or not weight.sum() > 0:
-        raise ValueError(f"sample_weight must be {n_rows} numbers of at least 0, not all 0, however: {weight.shape}")
-    return weight
-
-
 def node_data(
-    estimator: Any, tree: Tree, x: Tensor, truth: FloatArray | None, weight: FloatArray | None, typical: int
+    model: FittedModel, tree: Tree, x: Tensor, truth: FloatArray | None, weight: FloatArray | None, typical: int
 ) -> list[tuple[tuple[NodeData, ...], FloatArray]]:
-    """For each member: what the rows say about every node, and the mean flow of every edge."""
-    structure, members, outputs = tree.structure, ev.n_members(tree), ev.n_outputs(tree)
+    """Return statistics of the rows at every node, and the mean flow of every edge, for each member."""
+    structure, members, outputs = tree.structure, ev.n_members(tree), tree.output.n_targets
     nodes = sum(structure.widths)
     share = np.full(len(x), 1 / len(x)) if weight is None else weight / weight.sum()
     true = np.zeros((len(x), 0)) if truth is None else truth
-    # Moments of the target are taken about its mean, so that a large offset keeps its digits.
+    # Moments of the target are about its mean, so that a large offset keeps its digits.
     middle = true.mean(axis=0)
     moments = torch.from_numpy(np.concatenate([true - middle, np.square(true - middle)], axis=1) * share[:, None])
     mass = torch.zeros(members, nodes, dtype=torch.float64)
-    said = torch.zeros(members, nodes, outputs, dtype=torch.float64)
-    seen = torch.zeros(members, nodes, moments.shape[1], dtype=torch.float64)
+    predicted = torch.zeros(members, nodes, outputs, dtype=torch.float64)
+    observed = torch.zeros(members, nodes, moments.shape[1], dtype=torch.float64)
     flows: list[Tensor] = []
     count = np.zeros((members, nodes), dtype=np.int64)
     first = np.concatenate([[0], np.cumsum(structure.widths)])[:-1]
@@ -332,67 +311,67 @@ def node_data(
     for part in ev.in_chunks(tree, x):
         rows = slice(start, start + len(part.x))
         start = rows.stop
-        own = torch.from_numpy(share[rows])
+        row_shares = torch.from_numpy(share[rows])
         arrival = torch.cat(part.arrivals, dim=-1)  # (members, rows, nodes)
         below = torch.cat(ev.expected_values(structure, part.branching, part.values), dim=-2)
-        weighted = arrival * own[:, None]
+        weighted = arrival * row_shares[:, None]
         mass += weighted.sum(1)
-        said += torch.einsum("mrn,mrno->mno", weighted, below)
-        seen += torch.einsum("mrn,rk->mnk", arrival, moments[rows])
-        flows.append(_flows(structure, part, own))
-        paths = ev.hard_paths(structure, part.arrivals, part.branching) + first  # (members, rows, layers)
+        predicted += torch.einsum("mrn,mrno->mno", weighted, below)
+        observed += torch.einsum("mrn,rk->mnk", arrival, moments[rows])
+        flows.append(_flows(structure, part, row_shares))
+        paths = hard_paths(structure, part.arrivals, part.branching) + first  # (members, rows, layers)
         for m in range(members):
             count[m] += np.bincount(paths[m].ravel(), minlength=nodes)
         arrived.append(part.arrivals[-1].numpy())
     leaf_arrival = np.concatenate(arrived, axis=1)  # (members, rows, leaves)
-    center, scale = ev.target_scaling(estimator)
+    center, scale = model.target_scaling
     safe = mass.clamp_min(1e-300)[..., None]
-    mean_said = center + scale * (said / safe).numpy()
-    mean_seen = (seen / safe).numpy()
+    mean_predicted = center + scale * (predicted / safe).numpy()
+    mean_observed = (observed / safe).numpy()
     flow = torch.stack(flows).sum(0).numpy()
     result = []
     for m in range(members):
-        own_nodes = tuple(
+        member_nodes = tuple(
             _node_data(
-                float(mass[m, n]), int(count[m, n]), mean_said[m, n],
-                None if truth is None else mean_seen[m, n], middle, ev.is_classifier(estimator),
+                float(mass[m, n]), int(count[m, n]), mean_predicted[m, n],
+                None if truth is None else mean_observed[m, n], middle, model.is_classifier,
                 () if n < first[-1] else _typical(leaf_arrival[m], n - int(first[-1]), typical),
             )
             for n in range(nodes)
         )  # fmt: skip
-        result.append((own_nodes, flow[m]))
+        result.append((member_nodes, flow[m]))
     return result
 
 
 def _node_data(
     arrival: float,
     rows: int,
-    said: FloatArray,
-    seen: FloatArray | None,
+    predicted: FloatArray,
+    observed: FloatArray | None,
     middle: FloatArray,
     classes: bool,
     typical: tuple[int, ...],
 ) -> NodeData:
-    if seen is None:
-        return NodeData(arrival, rows, said, None, None, None, typical)
-    first, second = np.split(seen, 2)
+    if observed is None:
+        return NodeData(arrival, rows, predicted, None, None, None, typical)
+    first, second = np.split(observed, 2)
     if classes:
-        return NodeData(arrival, rows, said, np.clip(first + middle, 0, 1), None, None, typical)
+        return NodeData(arrival, rows, predicted, np.clip(first + middle, 0, 1), None, None, typical)
     spread = np.sqrt(np.maximum(second - np.square(first), 0))
-    return NodeData(arrival, rows, said, None, first + middle, spread, typical)
+    return NodeData(arrival, rows, predicted, None, first + middle, spread, typical)
 
 
 def _flows(structure: Structure, part: ev.Evaluation, share: Tensor) -> Tensor:
-    """Mean flow of every edge, (members, edges)."""
+    """Return the mean flow of every edge, (members, edges)."""
     flows = [part.arrivals[0].new_zeros(len(part.arrivals[0]), 0)]
     for d in range(structure.depth):
         parents, _, branches = (torch.from_numpy(a) for a in structure.edges(d))
-        flow = part.arrivals[d].index_select(-1, parents) * ev.edge_shares(part.branching, branches)
+        flow = part.arrivals[d].index_select(-1, parents) * edge_shares(part.branching, branches)
         flows.append((flow * share[:, None]).sum(1))
     return torch.cat(flows, dim=-1)
 
 
 def _typical(arrival: FloatArray, leaf: int, most: int) -> tuple[int, ...]:
-    """Rows that belong to a leaf, those with the largest arrival first; none where no row prefers it."""
-    own = np.flatnonzero(arrival.argmax(axis=1) == leaf)
-    return tuple(own[np.argsort(-arrival[own, leaf], kind="stable")][:most].tolist())
+    """Return the rows that belong to a leaf, those with the largest arrival first."""
+    rows = np.flatnonzero(arrival.argmax(axis=1) == leaf)
+    return tuple(rows[np.argsort(-arrival[rows, leaf], kind="stable")][:most].tolist())

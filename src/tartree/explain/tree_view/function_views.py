@@ -1,4 +1,4 @@
-"""The parameters of f and g as plain arrays, enough to compute them again outside torch."""
+"""Parameters of decisions and leaves as plain arrays, which are enough to compute them outside torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class FunctionView:
-    """f or g of one member.
+    """A decision or leaf module of one member as arrays.
 
     Attributes
     ----------
@@ -27,11 +27,11 @@ class FunctionView:
         "uniform": all logits are 0. "constant": outputs are `biases[0]`, whatever the row. "linear": outputs are
         ``weights[0] @ x + biases[0]``. "perceptron": each group of outputs has its own hidden units; the first weights
         are (groups * hidden, features), those between (groups, hidden, hidden), the last (outputs, hidden), with
-        ``ELU(z) = z if z > 0 else exp(z) - 1`` between them. "opaque": code of the user's own; no parameters.
+        ``ELU(z) = z if z > 0 else exp(z) - 1`` between them. "opaque": user code; no parameters.
     sizes : tuple of int
-        Outputs of each group: logits of each node (or layer), numbers of each leaf.
+        Number of outputs of each group: logits of each node (or layer), raw outputs of each leaf.
     hidden : int
-        Hidden units of each group.
+        Number of hidden units of each group.
     weights, biases : tuple of ndarray
     """
 
@@ -43,21 +43,25 @@ class FunctionView:
 
 
 def decision_view(tree: Tree, member: int) -> FunctionView:
-    """f of one member; the outputs are the logits of the structure, before the temperature."""
+    """Return the decision of one member; its outputs are the logits of the structure, before the temperature."""
     if isinstance(tree.decision, UniformDecision):
         return FunctionView("uniform")
     if type(tree.decision) is MLPDecision:
         return _view(tree.decision.mlp, member)
-    found = linear_parameters(tree.decision)
-    if found is None:
+    parameters = linear_parameters(tree.decision)
+    if parameters is None:
         return FunctionView("opaque")
     return FunctionView(
-        "linear", tuple(logits_per_node(tree.structure)), 0, _arrays(found[0][member]), _arrays(found[1][member])
+        "linear",
+        tuple(logits_per_node(tree.structure)),
+        0,
+        _arrays(parameters[0][member]),
+        _arrays(parameters[1][member]),
     )
 
 
 def leaf_view(tree: Tree, member: int) -> FunctionView:
-    """g of one member; the outputs are the numbers of leaf 0, leaf 1, ..."""
+    """Return the leaf module of one member; its outputs are the raw outputs of leaf 0, leaf 1, ..."""
     if type(tree.leaf) is ConstantLeaf:
         values = _array(tree.leaf.values[member].flatten())
         return FunctionView("constant", (tree.output.n_numbers,) * tree.structure.n_leaves, biases=(values,))
@@ -75,30 +79,30 @@ def _view(mlp: GroupedMLP, member: int) -> FunctionView:
 
 
 def linear_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
-    """Weights (members, outputs, features) and biases (members, outputs) of a linear f or g, None for any other."""
-    own: Any = module
+    """Return weights (members, outputs, features) and biases (members, outputs) if a module is linear, or None."""
+    part: Any = module
     if type(module) in (MLPDecision, MLPLeaf):
-        return (own.mlp.weights[0].detach(), own.mlp.biases[0].detach()) if len(own.mlp.weights) == 1 else None
-    if hasattr(own, "inverse_temperature") and isinstance(getattr(own, "linear", None), MLPDecision):
-        found = linear_parameters(own.linear)  # each logit has a learned steepness
-        steep = own.inverse_temperature.detach()
-        return None if found is None else (found[0] * steep.unsqueeze(-1), found[1] * steep)
-    if isinstance(getattr(own, "seen", None), Tensor) and isinstance(getattr(own, "mlp", None), GroupedMLP):
-        seen: Tensor = own.seen  # each node sees some features only
-        linear = len(own.mlp.weights) == 1
-        return (own.mlp.weights[0].detach() * seen, own.mlp.biases[0].detach()) if linear else None
+        return (part.mlp.weights[0].detach(), part.mlp.biases[0].detach()) if len(part.mlp.weights) == 1 else None
+    if hasattr(part, "inverse_temperature") and isinstance(getattr(part, "linear", None), MLPDecision):
+        parameters = linear_parameters(part.linear)  # each logit has a learned steepness
+        steep = part.inverse_temperature.detach()
+        return None if parameters is None else (parameters[0] * steep.unsqueeze(-1), parameters[1] * steep)
+    if isinstance(getattr(part, "seen", None), Tensor) and isinstance(getattr(part, "mlp", None), GroupedMLP):
+        mask: Tensor = part.seen  # each node depends on some features only
+        linear = len(part.mlp.weights) == 1
+        return (part.mlp.weights[0].detach() * mask, part.mlp.biases[0].detach()) if linear else None
     return None
 
 
 def step_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
-    """Feature and threshold of each node, (members, nodes), of decisions that compare one feature; None for any other.
+    """Return feature and threshold of each node, (members, nodes), if decisions compare one feature, or None.
 
     A row goes to the first child where the feature is at most the threshold.
     """
     feature, threshold = getattr(module, "feature", None), getattr(module, "threshold", None)
     if not isinstance(feature, Tensor) or not isinstance(threshold, Tensor):
         return None
-    if len(getattr(module, "level_nodes", ())):  # some nodes look at sets of levels instead
+    if len(getattr(module, "level_nodes", ())):  # some nodes test sets of levels instead
         return None
     if feature.dim() == 1:  # one tree
         feature, threshold = feature.unsqueeze(0), threshold.unsqueeze(0)
@@ -106,12 +110,12 @@ def step_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
 
 
 def activation_name(tree: Tree) -> str:
-    """The name of the branching activation in `tartree.nn.ACTIVATIONS`, "custom" for a function of the user's own."""
+    """Return the name of the branching activation, "custom" for a user's function."""
     return tree.branching.activation.name
 
 
 def logit_scales(tree: Tree, member: int) -> FloatArray:
-    """What the temperature multiplies each logit by, (logits,)."""
+    """Return the factor of each logit by the temperature, (logits,)."""
     ones = torch.ones(1, 1, tree.structure.n_logits, dtype=torch.float64)
     if tree.branching.log_scale is not None:
         ones = ones.expand(len(tree.branching.log_scale), -1, -1)

@@ -1,7 +1,7 @@
-"""Places for the nodes of a tree or layered graph, apart from any drawing: who stands in which row, and how far right.
+"""Layout of a tree or layered graph, without drawing: the row and the x coordinate of each node.
 
-Two steps. `outline` leaves out the nodes that only pass their arrival on, so that a leaf stands in the row below its
-last decision. `place` gives each node an x: no two boxes of a row overlap, and parents stand over their children.
+Two steps: `outline` leaves out nodes that only pass their arrival on, so that a leaf is in the row below its last
+decision. `arrange` computes an x for each node: boxes of a row do not overlap, and parents are above their children.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tartree.structure import Structure
 
 FloatArray = NDArray[np.float64]
 Kind = Literal["decision", "leaf", "joint"]
-SWEEPS = 12  # up and down; what is left to gain after that cannot be seen
+SWEEPS = 12  # up and down; more make no visible difference
 
 
 @dataclass(frozen=True)
 class Spot:
-    """A node to draw: its number (layer by layer from the root, 0), what it is, and its row (0 at the top)."""
+    """A node to draw: its number (layer by layer from the root, 0), its kind, and its row (0 at the top)."""
 
     number: int
     kind: Kind
@@ -34,7 +34,7 @@ class Spot:
 
 @dataclass(frozen=True)
 class Link:
-    """An edge to draw, from spot to spot, with its number among all edges of the structure, layer by layer."""
+    """An edge to draw between two spots, with its number among all edges of the structure, layer by layer."""
 
     parent: int
     child: int
@@ -43,7 +43,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Outline:
-    """What of a structure is drawn. A `joint` passes all it gets on to a child that has other parents too."""
+    """The nodes and edges to draw. A `joint` passes its arrival on to a child that has other parents too."""
 
     spots: tuple[Spot, ...]
     links: tuple[Link, ...]
@@ -54,20 +54,20 @@ class Outline:
         return 1 + max(spot.row for spot in self.spots)
 
     def links_below(self, spot: int) -> list[Link]:
-        """Edges that leave a spot, in the order of its children."""
+        """Return the edges that leave a spot, in the order of its children."""
         return [link for link in self.links if link.parent == spot]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """An x for each spot, and for each link the x of its bends: one for each row that it passes by, often none."""
+    """The x of each spot, and of the bends of each link: one for each row that it passes, often none."""
 
     x: FloatArray  # (spots,)
     bends: tuple[tuple[float, ...], ...]  # of each link
 
 
 def outline(structure: Structure) -> Outline:
-    """What to draw of a structure: chains of nodes that pass all their arrival on become one spot.
+    """Return what to draw of a structure: chains of nodes that pass all their arrival on become one spot.
 
     Examples
     --------
@@ -81,15 +81,15 @@ def outline(structure: Structure) -> Outline:
     kinds: list[Kind] = ["leaf"] * structure.routes.n_slots
     links = []
     n_edges = 0
-    for layer, own in enumerate(slots):
-        counts = structure.n_children(layer) if layer < structure.depth else np.zeros(len(own))
-        for node, slot in enumerate(own):
+    for layer, layer_slots in enumerate(slots):
+        counts = structure.n_children(layer) if layer < structure.depth else np.zeros(len(layer_slots))
+        for node, slot in enumerate(layer_slots):
             homes[slot] = int(first[layer]) + node
             kinds[slot] = "decision" if counts[node] > 1 else "joint" if counts[node] else "leaf"
         if layer == structure.depth:
             break
         parents, children, _ = structure.edges(layer)
-        ends = zip(own[parents].tolist(), slots[layer + 1][children].tolist(), strict=True)
+        ends = zip(layer_slots[parents].tolist(), slots[layer + 1][children].tolist(), strict=True)
         links += [Link(above, below, n_edges + i) for i, (above, below) in enumerate(ends) if above != below]
         n_edges += len(parents)
     rows = [0] * len(homes)
@@ -98,11 +98,11 @@ def outline(structure: Structure) -> Outline:
     return Outline(tuple(map(Spot, homes, kinds, rows)), tuple(links))
 
 
-def place(drawn: Outline, widths: Sequence[float] | FloatArray, gap: float = 0.0, bend_width: float = 0.0) -> Layout:
-    """Places for spots of the given widths: `x` are centres, the leftmost edge of a box is at 0.
+def arrange(drawn: Outline, widths: Sequence[float] | FloatArray, gap: float = 0.0, bend_width: float = 0.0) -> Layout:
+    """Arrange spots of the given widths: `x` are centres, the leftmost edge of a box is at 0.
 
-    Boxes of a row keep `gap` between them, and links that pass a row by count as boxes of `bend_width`. Parents stand
-    in the middle of their children where there is room.
+    Boxes of a row keep `gap` between them, and links that pass a row count as boxes of `bend_width`. Parents are above
+    the middle of their children if there is room.
 
     Examples
     --------
@@ -112,8 +112,8 @@ def place(drawn: Outline, widths: Sequence[float] | FloatArray, gap: float = 0.0
     sizes = np.asarray(widths, dtype=np.float64)
     if sizes.shape != (len(drawn.spots),) or not (sizes >= 0).all() or gap < 0 or bend_width < 0:
         raise ValueError(
-            f"widths must be {len(drawn.spots)} numbers of at least 0, one a spot, and gap and bend_width at least 0, "
-            f"however: widths of shape {sizes.shape}, {gap=}, {bend_width=}"
+            f"widths must be {len(drawn.spots)} numbers of at least 0, gap and bend_width at least 0, "
+            f"got widths of shape {sizes.shape}, {gap=}, {bend_width=}"
         )
     rows, pairs, chains, sizes = _with_bends(drawn, sizes, bend_width)
     rows = _uncrossed(rows, pairs)
@@ -135,7 +135,7 @@ def place(drawn: Outline, widths: Sequence[float] | FloatArray, gap: float = 0.0
 def _with_bends(
     drawn: Outline, sizes: FloatArray, bend_width: float
 ) -> tuple[list[list[int]], list[tuple[int, int]], list[list[int]], FloatArray]:
-    """Rows of spots, and pairs of neighbours; a link that passes rows by gets a spot in each of them."""
+    """Return rows of spots and pairs of neighbours; a link that passes rows gets a spot in each of them."""
     rows: list[list[int]] = [[] for _ in range(drawn.n_rows)]
     for i, spot in enumerate(drawn.spots):
         rows[spot.row].append(i)
@@ -163,7 +163,7 @@ def _neighbours(pairs: list[tuple[int, int]], n_spots: int) -> tuple[list[list[i
 
 
 def _uncrossed(rows: list[list[int]], pairs: list[tuple[int, int]]) -> list[list[int]]:
-    """Rows in an order with fewer crossings of links, if the mean place of the parents gives one."""
+    """Order rows by the mean position of the parents, if fewer links cross then."""
     above, _ = _neighbours(pairs, sum(map(len, rows)))
     ordered = [rows[0]]
     for row in rows[1:]:
@@ -173,7 +173,7 @@ def _uncrossed(rows: list[list[int]], pairs: list[tuple[int, int]]) -> list[list
 
 
 def crossings(rows: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -> int:
-    """Number of pairs of links that cross, for links between neighbouring rows."""
+    """Count pairs of crossing links between neighbouring rows."""
     row_of = {spot: r for r, row in enumerate(rows) for spot in row}
     position = {spot: i for row in rows for i, spot in enumerate(row)}
     ends: list[list[tuple[int, int]]] = [[] for _ in rows]
@@ -181,34 +181,39 @@ def crossings(rows: Sequence[Sequence[int]], pairs: Sequence[tuple[int, int]]) -
         ends[row_of[parent]].append((position[parent], position[child]))
     count = 0
     for links in ends:
-        seen: list[int] = []  # children of the parents to the left, sorted
+        children_left: list[int] = []  # children of the parents to the left, sorted
         for _, siblings in groupby(sorted(links), key=itemgetter(0)):
             children = [child for _, child in siblings]
-            count += sum(len(seen) - bisect_right(seen, child) for child in children)
+            count += sum(len(children_left) - bisect_right(children_left, child) for child in children)
             for child in children:
-                insort(seen, child)
+                insort(children_left, child)
     return count
 
 
 def _packed(row: Sequence[int], sizes: FloatArray, gap: float) -> FloatArray:
-    """Centres of boxes side by side, the first from 0 on."""
-    own = sizes[row]
-    return np.cumsum(own + gap) - own / 2 - gap
+    """Return centres of boxes side by side, from 0 on."""
+    widths = sizes[row]
+    return np.cumsum(widths + gap) - widths / 2 - gap
 
 
 def _wished(x: FloatArray, row: Sequence[int], neighbours: Sequence[Sequence[int]]) -> FloatArray:
-    """Where each spot of a row would stand: in the middle of its neighbours, or where it is if it has none."""
-    return np.array([np.ptp(x[own]) / 2 + x[own].min() if (own := neighbours[i]) else x[i] for i in row])
+    """Return the best x of each spot of a row: the middle of its neighbours, or its x if it has none."""
+    return np.array(
+        [
+            np.ptp(x[neighbours_of]) / 2 + x[neighbours_of].min() if (neighbours_of := neighbours[i]) else x[i]
+            for i in row
+        ]
+    )
 
 
 def _settle(x: FloatArray, row: Sequence[int], wished: FloatArray, sizes: FloatArray, gap: float) -> None:
-    """Move a row as near to its wishes (least squares) as its order and the gaps allow."""
+    """Move a row as near to the wished positions (least squares) as its order and the gaps allow."""
     packed = _packed(row, sizes, gap)
     x[row] = _rising(wished - packed) + packed
 
 
 def _rising(values: FloatArray) -> FloatArray:
-    """The nearest sequence that never falls: neighbours in the wrong order are pooled at their mean."""
+    """Return the nearest sequence that never decreases: neighbours in the wrong order are pooled at their mean."""
     pools: list[tuple[float, int]] = []
     for value in values:
         mean, count = float(value), 1

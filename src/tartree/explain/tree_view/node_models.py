@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain import tree_evaluation as ev
 from tartree.explain.attribution.gradients import mean_gradients
 from tartree.explain.text.number_text import format_number
 from tartree.explain.text.terms import TEXT_TERMS, LinearView, constant_view, linear_view, threshold_text
 from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.explain.tree_view.views import ConditionView, LeafModelView, NodeView
-from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
+from tartree.model import FittedModel
+from tartree.nn import ConstantLeaf, Tree, UniformDecision
 from tartree.table import Feature
 
 FloatArray = NDArray[np.float64]
-#: The logarithm that an impossible class is given, so that its log odds are a number.
+#: Logarithm of the probability of an impossible class, so that its log odds are finite.
 SMALLEST_LOG = float(np.log(1e-12))
 
 
@@ -34,26 +33,26 @@ def conditions_of(
     nodes: Sequence[NodeView],
     max_terms: int,
 ) -> tuple[ConditionView | None, ...]:
-    """The condition of each node of a member, None for leaves."""
-    found = linear_parameters(tree.decision)
-    steps = step_parameters(tree.decision)
-    if steps is not None:  # at most a threshold: the sign of a linear function
-        found = (-torch.nn.functional.one_hot(steps[0], len(features)).double(), steps[1])
+    """Return the condition of each node of a member, None for leaves."""
+    parameters = linear_parameters(tree.decision)
+    thresholds = step_parameters(tree.decision)
+    if thresholds is not None:  # a comparison with a threshold is the sign of a linear function
+        parameters = (-torch.nn.functional.one_hot(thresholds[0], len(features)).double(), thresholds[1])
     gradients: list[LinearView] | None = None
-    if found is None and not isinstance(tree.decision, UniformDecision) and x is not None and len(x):
+    if parameters is None and not isinstance(tree.decision, UniformDecision) and x is not None and len(x):
         slopes = zip(*mean_gradients(tree.decision, member, x), strict=True)
         gradients = [_gradient_view(features, slope, spread, 1.0, max_terms) for slope in slopes]
 
     def function(logit: int) -> LinearView:
-        if found is None:
+        if parameters is None:
             assert gradients is not None
             return gradients[logit]
-        weight, bias = found[0][member, logit].numpy(), float(found[1][member, logit])
-        own = linear_view(features, weight, bias, spread, max_terms=max_terms)
-        if steps is None or not own.terms or own.terms[0].kind != "value":
-            return own
-        feature = features[own.terms[0].feature]  # a row on the threshold goes to the first child
-        return replace(own, condition=f"{feature.name} <= {threshold_text(feature, bias, up=False)}")
+        weight, bias = parameters[0][member, logit].numpy(), float(parameters[1][member, logit])
+        function_view = linear_view(features, weight, bias, spread, max_terms=max_terms)
+        if thresholds is None or not function_view.terms or function_view.terms[0].kind != "value":
+            return function_view
+        feature = features[function_view.terms[0].feature]  # a row on the threshold goes to the first child
+        return replace(function_view, condition=f"{feature.name} <= {threshold_text(feature, bias, up=False)}")
 
     def condition(node: NodeView) -> ConditionView | None:
         if not node.children:
@@ -62,8 +61,8 @@ def conditions_of(
             return ConditionView("pass", (), ("always",))
         if isinstance(tree.decision, UniformDecision):
             return ConditionView("even", (), (f"an even share, 1 of {len(node.children)}",) * len(node.children))
-        kind = "gradient" if found is None else "linear"
-        if found is None and gradients is None:
+        kind = "gradient" if parameters is None else "linear"
+        if parameters is None and gradients is None:
             return ConditionView("gradient", (), ("a function",) * len(node.children))
         functions = tuple(function(logit) for logit in node.logits)
         return ConditionView(kind, functions, branch_texts(functions, TEXT_TERMS))  # type: ignore[arg-type]
@@ -72,20 +71,20 @@ def conditions_of(
 
 
 def condition_texts(condition: ConditionView, max_terms: int) -> tuple[str, ...]:
-    """For each child of a node, when it is the more probable, with at most so many terms."""
+    """Return when each child of a node is the most probable, with at most so many terms."""
     return branch_texts(condition.functions, max_terms) if condition.functions else condition.texts
 
 
 def branch_texts(functions: Sequence[LinearView], max_terms: int) -> tuple[str, ...]:
-    """For each child, when it is the more probable."""
+    """Return when each child is the most probable."""
     if len(functions) == 1:
-        (own,) = functions
-        return own.condition_of(max_terms), negated(own, max_terms)
-    return tuple(f"score {j} is largest: {own.text_of(max_terms)}" for j, own in enumerate(functions))
+        (function,) = functions
+        return function.condition_of(max_terms), negated(function, max_terms)
+    return tuple(f"score {j} is largest: {function.text_of(max_terms)}" for j, function in enumerate(functions))
 
 
 def negated(function: LinearView, max_terms: int = TEXT_TERMS) -> str:
-    """When a function is not above 0, in words."""
+    """Return when a function is not above 0, as text."""
     text = function.condition_of(max_terms)
     if function.method == "gradient":
         return f"otherwise ({text})"
@@ -100,7 +99,7 @@ def negated(function: LinearView, max_terms: int = TEXT_TERMS) -> str:
 
 
 def leaf_models_of(
-    estimator: Any,
+    model: FittedModel,
     tree: Tree,
     member: int,
     spread: FloatArray,
@@ -108,15 +107,15 @@ def leaf_models_of(
     outputs: Sequence[str],
     max_terms: int,
 ) -> tuple[LeafModelView, ...]:
-    """The model of each leaf of a member."""
-    features = estimator.encoder_.features_
-    center, scale = ev.target_scaling(estimator)
-    mix = _contrasts(tree, len(outputs))  # (functions, numbers): logits less their mean, log odds, or means
-    names = _function_names(estimator, outputs)
+    """Return the model of each leaf of a member."""
+    features = model.encoder.features_
+    center, scale = model.target_scaling
+    mix = tree.output.functions()  # (functions, numbers): logits less their mean, log odds, or means
+    names = tree.output.function_names(outputs)
     shares: FloatArray | None = None
     shape = (tree.structure.n_leaves, tree.output.n_numbers)
-    found = linear_parameters(tree.leaf)
-    units = [(0.0, 1.0)] * len(mix) if ev.is_classifier(estimator) else list(zip(center, scale, strict=True))
+    parameters = linear_parameters(tree.leaf)
+    units = [(0.0, 1.0)] * len(mix) if model.is_classifier else list(zip(center, scale, strict=True))
     views: list[list[LinearView]]
     if isinstance(tree.leaf, ConstantLeaf):
         numbers = tree.leaf.values[member].detach().numpy()  # (leaves, numbers)
@@ -125,15 +124,17 @@ def leaf_models_of(
             numbers = np.maximum(numbers, SMALLEST_LOG)
         constants = numbers @ mix.T  # (leaves, functions)
         views = [[constant_view(float(c + s * v)) for v, (c, s) in zip(row, units, strict=True)] for row in constants]
-    elif found is not None:
-        weights = np.einsum("kn,unf->ukf", mix, found[0][member].numpy().reshape(*shape, -1))
-        biases = found[1][member].numpy().reshape(shape) @ mix.T  # (leaves, functions)
+    elif parameters is not None:
+        weights = np.einsum("kn,unf->ukf", mix, parameters[0][member].numpy().reshape(*shape, -1))
+        biases = parameters[1][member].numpy().reshape(shape) @ mix.T  # (leaves, functions)
         views = [
             [
-                linear_view(features, own[k], bias[k] + c / s, spread, unit_scale=float(s), max_terms=max_terms)
+                linear_view(
+                    features, leaf_functions[k], bias[k] + c / s, spread, unit_scale=float(s), max_terms=max_terms
+                )
                 for k, (c, s) in enumerate(units)
             ]
-            for own, bias in zip(weights, biases, strict=True)
+            for leaf_functions, bias in zip(weights, biases, strict=True)
         ]
     elif x is not None and len(x):
         slopes = zip(*mean_gradients(tree.leaf, member, x, torch.from_numpy(mix)), strict=True)
@@ -144,27 +145,29 @@ def leaf_models_of(
         views = [flat[u * len(mix) : (u + 1) * len(mix)] for u in range(shape[0])]
     else:
         views = [[] for _ in range(shape[0])]
-    kind = "constant" if isinstance(tree.leaf, ConstantLeaf) else "gradient" if found is None else "linear"
+    kind = "constant" if isinstance(tree.leaf, ConstantLeaf) else "gradient" if parameters is None else "linear"
     return tuple(
         LeafModelView(
             kind,  # type: ignore[arg-type]
-            tuple(own),
-            names[: len(own)],
-            tuple(_leaf_text(name, function, TEXT_TERMS) for name, function in zip(names, own, strict=False))
+            tuple(leaf_functions),
+            names[: len(leaf_functions)],
+            tuple(_leaf_text(name, function, TEXT_TERMS) for name, function in zip(names, leaf_functions, strict=False))
             if shares is None
             else tuple(
                 f"probability of {name} = {format_number(p)}" for name, p in zip(outputs, shares[u], strict=True)
             ),
         )
-        for u, own in enumerate(views)
+        for u, leaf_functions in enumerate(views)
     )
 
 
 def leaf_texts(model: LeafModelView, max_terms: int) -> tuple[str, ...]:
-    """What a leaf predicts, with at most so many terms a function."""
+    """Return the functions of a leaf as text, with at most so many terms each."""
     if model.kind == "constant":
         return model.texts
-    return tuple(_leaf_text(name, own, max_terms) for name, own in zip(model.names, model.functions, strict=True))
+    return tuple(
+        _leaf_text(name, function, max_terms) for name, function in zip(model.names, model.functions, strict=True)
+    )
 
 
 def _leaf_text(name: str, function: LinearView, max_terms: int) -> str:
@@ -173,23 +176,6 @@ def _leaf_text(name: str, function: LinearView, max_terms: int) -> str:
     if function.method == "constant":
         return f"{name} = {format_number(function.bias or 0.0)}"
     return f"{name} = {function.text_of(max_terms)}"
-
-
-def _contrasts(tree: Tree, n_outputs: int) -> FloatArray:
-    if not isinstance(tree.output, Classes):
-        return np.eye(n_outputs, tree.output.n_numbers)
-    if n_outputs == 2:
-        return np.array([[-1.0, 1.0]])
-    contrasts: FloatArray = np.eye(n_outputs) - 1 / n_outputs
-    return contrasts
-
-
-def _function_names(estimator: Any, outputs: Sequence[str]) -> tuple[str, ...]:
-    if not ev.is_classifier(estimator):
-        return tuple(outputs)
-    if len(outputs) == 2:
-        return (f"log odds of {outputs[1]}",)
-    return tuple(f"logit of {name}" for name in outputs)
 
 
 def _gradient_view(

@@ -1,4 +1,4 @@
-"""A fitted tree as plain data: what pictures, pages and texts read instead of torch modules.
+"""A fitted tree as plain data, for pictures, pages and texts.
 
 `view` makes a `TreeView`: frozen records of numbers, text and numpy arrays. `TreeView.to_dict` is ready for JSON.
 """
@@ -20,42 +20,42 @@ Plain = str | bool | int | float
 
 @dataclass(frozen=True)
 class ColumnView:
-    """A column of the table: what it holds, and what a person may type for it.
+    """A column of the table: kind, unit, range and levels.
 
     Numbers are in original units, dates and times in seconds; the texts say the same in ISO form.
     """
 
     name: str
-    kind: Literal["numeric", "boolean", "category", "constant"]
-    unit: str  # "number", "date", "datetime", "datetime[UTC]", "duration", "time"
+    kind: str  # of `tartree.table.columns.COLUMNS`: "numeric", "boolean", "category", "constant"
+    unit: str  # of `tartree.table.quantities.QUANTITIES`: "number", "date", "duration", ...
     whole: bool  # whole numbers only
     low: float | None
     high: float | None
     low_text: str
     high_text: str
     levels: tuple[Plain, ...]  # of a category, the most frequent first
-    other: bool  # whether rare levels were seen
-    gaps: bool  # whether gaps were seen
-    typical: Plain | None  # the median, or the most frequent level; None for a gap
+    other: bool  # whether levels were grouped as rare
+    gaps: bool  # whether values were missing in training
+    typical: Plain | None  # the median, or the most frequent level; None for a missing value
     typical_text: str
-    features: tuple[int, ...]  # encoded features that it makes, in order
+    features: tuple[int, ...]  # indices of its encoded features
 
 
 @dataclass(frozen=True)
 class FeatureView:
     """An encoded feature, and how to compute it from its column.
 
-    kind "value": the number (a gap takes the column's median, `fill`), then ``(value - center) / scale`` clipped to
+    kind "value": the number (`fill`, the column's median, if missing), then ``(value - center) / scale`` clipped to
     +-1e6, or with `knots` the piecewise linear map through (knots, heights), constant beyond its ends. With `ends`, an
     encoded value d beyond one of them becomes d / (1 + d / reach) beyond it. Other kinds: 1
-    where the column has the `level`, a rare or unseen level ("other"), or a gap ("missing"), else 0; a boolean's
-    feature is 1 where true; a gap in a column without the feature "missing" counts as `fill` (boolean) or "other".
+    where the column has the `level`, a rare or unseen level ("other"), or no value ("missing"), else 0; a boolean's
+    feature is 1 where true; without the feature "missing", a missing value counts as `fill` (boolean) or "other".
     All encoded values are rounded to float32.
     """
 
     column: int
     name: str  # unique, as the encoder's get_feature_names_out
-    label: str  # in words: "age", "colour = red", "age is missing"
+    label: str  # as text: "age", "colour = red", "age is missing"
     kind: Literal["value", "level", "other", "missing"]
     level: Plain | None
     fill: Plain | None
@@ -66,7 +66,7 @@ class FeatureView:
     ends: tuple[float, float] | None
     reach: float
     mean: float  # of the encoded feature on the given rows; 0 without rows
-    spread: float  # its standard deviation on the given rows; where they do not vary or are none, that of training
+    spread: float  # its standard deviation on the given rows; that of training if they do not vary
     low: float | None  # its range on the given rows
     high: float | None
 
@@ -81,10 +81,10 @@ class NodeView:
     parents: tuple[int, ...]  # numbers of nodes
     children: tuple[int, ...]  # numbers of nodes; one child: all arrival is passed on; none: a leaf
     edges: tuple[int, ...]  # numbers of the edges to the children
-    logits: tuple[int, ...]  # its logits among all: one for two children, otherwise one a child
+    logits: tuple[int, ...]  # its logits among all: one for two children, otherwise one for each child
     branches: tuple[int, ...]  # its branches among all, in the order of its children
     leaf: int | None  # number among the leaves, for nodes of the last layer
-    chain: int  # number of the first node of the chain of single children it stands in; a picture draws one for all
+    chain: int  # number of the first node of its chain of single children, which a picture draws as one
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class EdgeView:
 
 @dataclass(frozen=True)
 class ConditionView:
-    """How a node decides.
+    """The decision of a node.
 
     Attributes
     ----------
@@ -108,10 +108,10 @@ class ConditionView:
         "linear": `functions` are exact. "gradient": the decision is not linear and they are mean gradients on the data,
         none without data. "even": every child gets the same share. "pass": one child, which gets all.
     functions : tuple of LinearView
-        Two children: one, above 0 the first child is the more probable. More: one a child, the largest is the most
-        probable (for activations that rise with the logit, that is, all but "spherical").
+        With two children one: above 0 the first child is the more probable. With more, one for each child: the largest
+        is the most probable (for activations that rise with the logit, that is, all but "spherical").
     texts : tuple of str
-        For each child, when it is the more probable one, in words.
+        For each child, when it is the most probable, as text.
     """
 
     kind: Literal["linear", "gradient", "even", "pass"]
@@ -121,7 +121,7 @@ class ConditionView:
 
 @dataclass(frozen=True)
 class LeafModelView:
-    """What a leaf says: one function an output.
+    """The model of a leaf: one function for each output.
 
     For classes, the functions are logits less their mean over the classes; with two classes there is one, the log odds
     of the second. For values, they are the mean in units of the target.
@@ -135,72 +135,103 @@ class LeafModelView:
 
 @dataclass(frozen=True)
 class NodeData:
-    """What the given rows say about a node of a member; rows count by their weights where there are some."""
+    """Statistics of the given rows at a node of a member, weighted if rows have weights."""
 
     arrival: float  # mean arrival, a share of all rows
-    rows: int  # rows whose most probable way leads through here
-    predicted: FloatArray  # (outputs,): mean of what is predicted from here down, weighted by arrival
+    rows: int  # number of rows whose most probable path leads through the node
+    predicted: FloatArray  # (outputs,): mean prediction from the node down, weighted by arrival
     classes: FloatArray | None  # (classes,): shares of the true classes, weighted by arrival
     target_mean: FloatArray | None  # (targets,): of the true target, weighted by arrival
     target_spread: FloatArray | None  # (targets,): its standard deviation
-    typical_rows: tuple[int, ...]  # of a leaf: numbers of the rows that arrive most surely
+    typical_rows: tuple[int, ...]  # of a leaf: indices of the rows with the largest arrival
 
 
 @dataclass(frozen=True)
 class MemberView:
-    """One tree of the model."""
+    """A tree of the model."""
 
     decision: FunctionView
     leaf: FunctionView
-    logit_scales: FloatArray  # (logits,): what the temperature multiplies each logit by
+    logit_scales: FloatArray  # (logits,): factors of the logits by the temperature
     conditions: tuple[ConditionView | None, ...]  # for each node; None for leaves
     leaf_models: tuple[LeafModelView, ...]  # for each leaf
-    nodes: tuple[NodeData, ...] | None  # for each node; None where no rows were given
-    flows: FloatArray | None  # (edges,): mean share of all rows that takes each edge
+    nodes: tuple[NodeData, ...] | None  # for each node; None without rows
+    flows: FloatArray | None  # (edges,): mean share of all rows in each edge
 
 
 @dataclass(frozen=True)
 class OutputView:
-    """What the numbers of a leaf mean.
+    """The meaning of the raw outputs of a leaf.
 
-    kind "classes": the softmax of the numbers gives probabilities. "values": numbers are values. "gaussian": the first
-    `n_targets` numbers are means, clipped to `limits` where there are some, the others raw spreads,
+    kind "classes": their softmax are probabilities. "values": they are values. "gaussian": the first `n_targets` are
+    means, clipped to `limits` if there are any, the others raw spreads,
     ``softplus(raw) + floor``. Values in units of the target are
     ``center + scale * value``. The prediction is the mean over members of each member's mean over leaves by arrival
     (selection "multi") or of its leaf of the largest arrival, the first of equal ones ("single").
     """
 
-    kind: Literal["classes", "values", "gaussian"]
+    kind: str
     n_targets: int
     n_numbers: int
     center: FloatArray  # (outputs,)
     scale: FloatArray  # (outputs,)
     floor: float
     limits: tuple[tuple[float, float], ...] | None = None  # of the means of leaves, (targets, 2)
+    is_classes: bool = False
+    has_spread: bool = False
 
 
 @dataclass(frozen=True)
 class TreeView:
     """A fitted tree as plain data; see `view`.
 
-    Attributes
+    Parameters
     ----------
     task : {"classification", "regression"}
+        Kind of the target.
     target : str
-        Name of what is predicted, "target" where it is not known.
+        Name of the target column, "target" if it is not known.
     outputs : tuple of str
         Class labels, or names of target columns.
     labels : tuple
         Class labels as they are; empty for regression.
+    output : OutputView
+        Meaning of the raw outputs of leaves.
+    columns : tuple of ColumnView
+        Columns of the table.
+    features : tuple of FeatureView
+        Encoded features.
+    structure : dict
+        Result of `Structure.to_dict`.
+    widths : tuple of int
+        Number of nodes of each layer.
+    nodes : tuple of NodeView
+        Nodes, layer by layer.
+    edges : tuple of EdgeView
+        Edges, layer by layer.
+    selection : {"multi", "single"}
+        Whether all leaves predict or the one of the largest arrival.
     activation : str
         A name of `tartree.nn.ACTIVATIONS`, or "custom". The one logit ``z`` of a node with two children reaches it as
         the pair ``(z / 2, -z / 2)``; for "softmax" the first child gets ``sigmoid(z)``.
     temperature : float or None
-        The one for all nodes; None where each node has learnt its own (see `MemberView.logit_scales`).
+        Temperature of all nodes; None if each node has learnt one (see `MemberView.logit_scales`).
+    members : tuple of MemberView
+        Trees of the model.
     n_rows : int
-        Rows that were given; 0 without.
+        Number of rows given, 0 without.
     recomputable : bool
-        Whether parameters and names here are all that a prediction needs: no code of the user's own.
+        Whether predictions can be computed from this view alone, without user code.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> tree = explain.view(model)
+    >>> tree.depth, tree.n_leaves, tree.members[0].conditions[0].kind
+    (1, 2, 'linear')
     """
 
     task: Literal["classification", "regression"]
@@ -210,7 +241,7 @@ class TreeView:
     output: OutputView
     columns: tuple[ColumnView, ...]
     features: tuple[FeatureView, ...]
-    structure: dict[str, Any]  # Structure.to_dict
+    structure: dict[str, Any]
     widths: tuple[int, ...]
     nodes: tuple[NodeView, ...]
     edges: tuple[EdgeView, ...]
@@ -223,10 +254,12 @@ class TreeView:
 
     @property
     def depth(self) -> int:
+        """Number of layers of decisions."""
         return len(self.widths) - 1
 
     @property
     def n_leaves(self) -> int:
+        """Number of leaves of a member."""
         return self.widths[-1]
 
     @property
@@ -235,9 +268,17 @@ class TreeView:
         return self.nodes[len(self.nodes) - self.n_leaves :]
 
     def to_dict(self, digits: int | None = None) -> dict[str, Any]:
-        """Lists, text and numbers, ready for JSON; `digits` rounds all numbers to so many significant digits.
+        """Return lists, text and numbers, ready for JSON.
 
-        Nine digits keep a float32 weight exactly.
+        Parameters
+        ----------
+        digits : int, optional
+            Round all numbers to so many significant digits; nine keep a float32 weight exactly.
+
+        Returns
+        -------
+        dict
+            Fields of the view.
         """
         plain: dict[str, Any] = _plain(self, digits)
         return plain

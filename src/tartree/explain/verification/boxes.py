@@ -1,6 +1,6 @@
-"""Interval arithmetic over boxes of encoded rows: what a tree can compute for any row inside. Sound, not always tight.
+"""Interval arithmetic over boxes of encoded rows: bounds of what a tree computes inside, sound but not always tight.
 
-Intervals are pairs of tensors, low and high; boxes stand in a batch axis, as rows do elsewhere.
+Intervals are pairs of tensors, low and high; boxes are in the batch axis, as rows are elsewhere.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tartree.explain import tree_evaluation as ev
-from tartree.nn import Classes, ConstantLeaf, Gaussian, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn.paths import edge_shares
 from tartree.nn.products import GroupedMLP
 from tartree.ops import ActivationFunction
 from tartree.structure import Structure
@@ -30,12 +31,12 @@ class Interval(NamedTuple):
         return Interval(self.low + other.low, self.high + other.high)
 
     def meet(self, other: Interval) -> Interval:
-        """What is in both; each contains the truth, so they meet but for rounding."""
+        """Return the intersection; each contains the truth, so they overlap except for rounding."""
         low, high = torch.maximum(self.low, other.low), torch.minimum(self.high, other.high)
         return Interval(torch.minimum(low, high), torch.maximum(low, high))
 
     def size(self) -> Tensor:
-        """The largest absolute value inside."""
+        """Return the largest absolute value inside."""
         return torch.maximum(self.low.abs(), self.high.abs())
 
     def pick(self, index: Any) -> Interval:
@@ -62,14 +63,14 @@ class Boxes:
 
 
 def affine(boxes: Boxes, weight: Tensor, bias: Tensor) -> Interval:
-    """Linear functions, (members, functions, features), over boxes: (members, boxes, functions), exact."""
+    """Return the exact intervals of linear functions, (members, functions, features): (members, boxes, functions)."""
     middle = boxes.center @ weight.transpose(-1, -2) + bias.unsqueeze(-2)
     reach = boxes.radius @ weight.abs().transpose(-1, -2)
     return Interval(middle - reach, middle + reach)
 
 
 def perceptron(boxes: Boxes, mlp: GroupedMLP) -> Interval:
-    """Outputs of grouped perceptrons over boxes, (members, boxes, outputs)."""
+    """Return intervals of grouped perceptrons over boxes, (members, boxes, outputs)."""
     first = affine(boxes, mlp.weights[0], mlp.biases[0])
     if len(mlp.weights) == 1:
         return first
@@ -82,35 +83,35 @@ def perceptron(boxes: Boxes, mlp: GroupedMLP) -> Interval:
         low, high = middle - reach, middle + reach
     low, high = F.elu(low), F.elu(high)
     owner = torch.repeat_interleave(torch.arange(groups), torch.tensor(mlp.sizes))  # (outputs,)
-    own_low, own_high = low[:, :, owner], high[:, :, owner]  # (members, boxes, outputs, hidden)
+    output_low, output_high = low[:, :, owner], high[:, :, owner]  # (members, boxes, outputs, hidden)
     weight, bias = mlp.weights[-1].unsqueeze(1), mlp.biases[-1].unsqueeze(1)
-    middle = ((own_low + own_high) / 2 * weight).sum(-1) + bias
-    reach = ((own_high - own_low) / 2 * weight.abs()).sum(-1)
+    middle = ((output_low + output_high) / 2 * weight).sum(-1) + bias
+    reach = ((output_high - output_low) / 2 * weight.abs()).sum(-1)
     return Interval(middle - reach, middle + reach)
 
 
 def combine(share: Interval, value: Interval) -> Interval:
-    """Means of children's values, (..., children, outputs), by shares, (..., children): (..., outputs)."""
+    """Return means of children's values, (..., children, outputs), by shares, (..., children): (..., outputs)."""
     high = _most(share, value.high)
     low = -_most(share, -value.low)
     return Interval(low, high)
 
 
 def _most(share: Interval, value: Tensor) -> Tensor:
-    """The largest mean: every child has its least share, and what is left goes to the largest values first."""
+    """Return the largest mean: every child has its smallest share, and the rest goes to the largest values first."""
     order = value.argsort(dim=-2, descending=True)
     least, most = (part.unsqueeze(-1).expand_as(value) for part in share)
     room = torch.take_along_dim(most - least, order, dim=-2)
     left = (1 - share.low.sum(-1)).clamp_min(0)[..., None, None]
-    given = (left - (room.cumsum(-2) - room)).clamp_min(0).minimum(room)
-    # Rounding aside, everything is given; were it not, the largest value takes the rest.
-    rest = (left.squeeze(-2) - given.sum(-2)).clamp_min(0)
+    added = (left - (room.cumsum(-2) - room)).clamp_min(0).minimum(room)
+    # Apart from rounding nothing remains; if so, it goes to the largest value.
+    rest = (left.squeeze(-2) - added.sum(-2)).clamp_min(0)
     best = value.amax(-2)
-    return (least * value).sum(-2) + (given * torch.take_along_dim(value, order, dim=-2)).sum(-2) + rest * best
+    return (least * value).sum(-2) + (added * torch.take_along_dim(value, order, dim=-2)).sum(-2) + rest * best
 
 
 def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
-    """Branching probabilities over boxes, (members, boxes, branches)."""
+    """Return intervals of branching probabilities over boxes, (members, boxes, branches)."""
     structure = tree.structure
     members = ev.n_members(tree)
     shape = (members, len(boxes), structure.n_branches)
@@ -124,24 +125,26 @@ def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
     logits = Interval(tree.branching.scale(logits.low), tree.branching.scale(logits.high))
     linear = len(tree.decision.mlp.weights) == 1
     for fan in structure.fans:
-        own, branches = torch.from_numpy(fan.logits), torch.from_numpy(fan.branches)
+        logits_of_fan, branches = torch.from_numpy(fan.logits), torch.from_numpy(fan.branches)
         if fan.n_children == 2:
-            first = _first_child(tree, logits.pick((..., own[:, 0])))
+            first = _first_child(tree, logits.pick((..., logits_of_fan[:, 0])))
             result.low[..., branches[:, 0]], result.high[..., branches[:, 0]] = first
             result.low[..., branches[:, 1]], result.high[..., branches[:, 1]] = 1 - first.high, 1 - first.low
         elif linear and tree.branching.is_softmax:
-            weight = tree.branching.scale(tree.decision.mlp.weights[0].transpose(1, 2)).transpose(1, 2)[:, own]
-            bias = tree.branching.scale(tree.decision.mlp.biases[0].unsqueeze(1))[:, 0][:, own]
-            own_share = softmax_interval(boxes, weight, bias)  # (members, boxes, nodes, children)
-            result.low[..., branches], result.high[..., branches] = own_share
+            weight = tree.branching.scale(tree.decision.mlp.weights[0].transpose(1, 2)).transpose(1, 2)[
+                :, logits_of_fan
+            ]
+            bias = tree.branching.scale(tree.decision.mlp.biases[0].unsqueeze(1))[:, 0][:, logits_of_fan]
+            shares = softmax_interval(boxes, weight, bias)  # (members, boxes, nodes, children)
+            result.low[..., branches], result.high[..., branches] = shares
         elif tree.branching.activation.is_monotone:
-            shares = _by_corners(logits.pick((..., own)), tree.branching.activation)
+            shares = _by_corners(logits.pick((..., logits_of_fan)), tree.branching.activation)
             result.low[..., branches], result.high[..., branches] = shares
     return result
 
 
 def _first_child(tree: Tree, logit: Interval) -> Interval:
-    """Share of the first of two children, from its logit over the temperature."""
+    """Return the share of the first of two children, from its logit over the temperature."""
     if tree.branching.is_softmax:
         return Interval(torch.sigmoid(logit.low), torch.sigmoid(logit.high))
 
@@ -159,18 +162,19 @@ def _first_child(tree: Tree, logit: Interval) -> Interval:
 
 
 def _by_corners(logits: Interval, activation: ActivationFunction) -> Interval:
-    """Shares, (..., logits), of an activation that rises with the own logit and falls with the others'."""
+    """Return shares, (..., logits), of an activation that increases with its logit and decreases with the others."""
     eye = torch.eye(logits.low.shape[-1], dtype=torch.bool)
-    least = torch.where(eye, logits.low.unsqueeze(-2), logits.high.unsqueeze(-2))  # (..., own, logits)
+    least = torch.where(eye, logits.low.unsqueeze(-2), logits.high.unsqueeze(-2))  # (..., logit, logits)
     most = torch.where(eye, logits.high.unsqueeze(-2), logits.low.unsqueeze(-2))
     low, high = (activation(corner, -1).diagonal(dim1=-2, dim2=-1) for corner in (least, most))
     return Interval(low, high)
 
 
 def softmax_interval(boxes: Boxes, weight: Tensor, bias: Tensor) -> Interval:
-    """Softmax of linear functions, (members, groups, functions, features): (members, boxes, groups, functions).
+    """Return softmax intervals of linear functions, (members, groups, functions, features).
 
-    The differences of the functions have exact intervals, and the softmax is a function of them.
+    The result is (members, boxes, groups, functions). The differences of the functions have exact intervals, and the
+    softmax is a function of them.
     """
     members, groups, k, _ = weight.shape
     low = boxes.low.new_zeros(members, len(boxes), groups, k)
@@ -187,19 +191,16 @@ def softmax_interval(boxes: Boxes, weight: Tensor, bias: Tensor) -> Interval:
 
 
 def leaf_interval(tree: Tree, boxes: Boxes) -> Interval:
-    """What each leaf predicts over boxes, (members, boxes, leaves, outputs)."""
-    outputs = ev.n_outputs(tree)
+    """Return intervals of the predictions of leaves over boxes, (members, boxes, leaves, outputs)."""
+    outputs = tree.output.n_targets
     if isinstance(tree.leaf, ConstantLeaf):
         values = tree.output.mean(tree.leaf.values.unsqueeze(1))[..., :outputs].expand(-1, len(boxes), -1, -1)
         return Interval(values, values)
     assert isinstance(tree.leaf, MLPLeaf)
     mlp = tree.leaf.mlp
-    if not isinstance(tree.output, Classes):
+    if not tree.output.is_classes:  # means rise with the raw outputs, so the ends of an interval stay its ends
         low, high = (part.unflatten(-1, (-1, tree.leaf.n_numbers)) for part in perceptron(boxes, mlp))
-        low, high = low[..., :outputs], high[..., :outputs]
-        if isinstance(tree.output, Gaussian):  # limits rise with the mean, so the ends of an interval stay its ends
-            low, high = tree.output.limited(low), tree.output.limited(high)
-        return Interval(low, high)
+        return Interval(tree.output.point(low), tree.output.point(high))
     if len(mlp.weights) == 1:
         weight, bias = (part.unflatten(1, (-1, outputs)) for part in (mlp.weights[0], mlp.biases[0]))
         return softmax_interval(boxes, weight, bias)
@@ -208,7 +209,7 @@ def leaf_interval(tree: Tree, boxes: Boxes) -> Interval:
 
 
 def node_intervals(structure: Structure, branching: Interval, leaves: Interval) -> list[Interval]:
-    """What is predicted from each node down, for each layer, root first, (members, boxes, nodes, outputs)."""
+    """Return predictions from each node down, for each layer, root first, (members, boxes, nodes, outputs)."""
     layers = [leaves]
     for d in reversed(range(structure.depth)):
         below = layers[-1]
@@ -216,28 +217,28 @@ def node_intervals(structure: Structure, branching: Interval, leaves: Interval) 
         _, _, branches = structure.edges(d)
         firsts = torch.from_numpy(counts).cumsum(0) - torch.from_numpy(counts)
         shape = (*below.low.shape[:2], structure.widths[d], below.low.shape[-1])
-        here = Interval(below.low.new_zeros(shape), below.low.new_zeros(shape))
+        layer = Interval(below.low.new_zeros(shape), below.low.new_zeros(shape))
         for k in sorted(set(counts.tolist())):
             nodes = torch.from_numpy((counts == k).nonzero()[0])
-            own = torch.tensor([children[int(i)] for i in nodes])  # (nodes, children)
-            value = below.pick((slice(None), slice(None), own))
+            child_index = torch.tensor([children[int(i)] for i in nodes])  # (nodes, children)
+            value = below.pick((slice(None), slice(None), child_index))
             if k == 1:
-                here.low[:, :, nodes], here.high[:, :, nodes] = value.low[..., 0, :], value.high[..., 0, :]
+                layer.low[:, :, nodes], layer.high[:, :, nodes] = value.low[..., 0, :], value.high[..., 0, :]
                 continue
-            places = torch.from_numpy(branches)[firsts[nodes, None] + torch.arange(k)]
-            here.low[:, :, nodes], here.high[:, :, nodes] = combine(branching.pick((..., places)), value)
-        layers.append(here)
+            branch_index = torch.from_numpy(branches)[firsts[nodes, None] + torch.arange(k)]
+            layer.low[:, :, nodes], layer.high[:, :, nodes] = combine(branching.pick((..., branch_index)), value)
+        layers.append(layer)
     return layers[::-1]
 
 
 def arrival_interval(structure: Structure, branching: Interval) -> Interval:
-    """Arrivals at the leaves over boxes, (members, boxes, leaves)."""
+    """Return intervals of arrivals at the leaves over boxes, (members, boxes, leaves)."""
     low = high = branching.low.new_ones((*branching.low.shape[:-1], 1))
     for d in range(structure.depth):
         parents, children, branches = (torch.from_numpy(part) for part in structure.edges(d))
         parts = []
         for level, share in ((low, branching.low), (high, branching.high)):
-            flow = level.index_select(-1, parents) * ev.edge_shares(share, branches)
+            flow = level.index_select(-1, parents) * edge_shares(share, branches)
             below = flow.new_zeros((*flow.shape[:-1], structure.widths[d + 1]))
             parts.append(below.index_add_(-1, children, flow))
         low, high = parts[0], parts[1].clamp_max(1.0)
@@ -245,11 +246,11 @@ def arrival_interval(structure: Structure, branching: Interval) -> Interval:
 
 
 def prediction_interval(tree: Tree, boxes: Boxes, selection: str) -> Interval:
-    """What the tree predicts over boxes, the mean of its members, (boxes, outputs)."""
+    """Return intervals of the prediction over boxes, the mean of the members, (boxes, outputs)."""
     branching, leaves = branching_interval(tree, boxes), leaf_interval(tree, boxes)
     if selection == "single":
         arrival = arrival_interval(tree.structure, branching)
-        can = (arrival.high >= arrival.low.amax(-1, keepdim=True) - 1e-12).unsqueeze(-1)  # speak somewhere in the box
+        can = (arrival.high >= arrival.low.amax(-1, keepdim=True) - 1e-12).unsqueeze(-1)  # largest somewhere in the box
         low = leaves.low.masked_fill(~can, torch.inf).amin(-2)
         high = leaves.high.masked_fill(~can, -torch.inf).amax(-2)
     else:
@@ -258,5 +259,5 @@ def prediction_interval(tree: Tree, boxes: Boxes, selection: str) -> Interval:
 
 
 def data_box(x: Tensor) -> Boxes:
-    """The smallest box around encoded rows, (rows, features)."""
+    """Return the smallest box around encoded rows, (rows, features)."""
     return Boxes(x.amin(0, keepdim=True), x.amax(0, keepdim=True))

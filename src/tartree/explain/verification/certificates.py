@@ -1,8 +1,8 @@
-"""How much a smaller tree can differ from the one it came from: a bound that holds for every row of a box.
+"""Certificates: a bound of the change from a tree to a smaller one, for every row of a box.
 
-Both trees are walked together from their roots. For a node ``a`` of the larger tree and the node ``b`` that stands for
-it, the interval of ``V_a(x) - V_b(x)`` over the box comes from those of their children; README.md has the steps. The
-box is then cut where the bound is worst, a limited number of times.
+Both trees are traversed together from their roots. For a node ``a`` of the larger tree and the node ``b`` that
+replaces it, the interval of ``V_a(x) - V_b(x)`` over the box comes from those of their children; README.md has the
+steps. The box is then divided where the bound is largest, a limited number of times.
 """
 
 from __future__ import annotations
@@ -29,42 +29,52 @@ from tartree.explain.verification.boxes import (
     leaf_interval,
     node_intervals,
 )
-from tartree.nn import Classes, ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 
-#: Added to every bound: far more than the rounding of what it is compared with.
+#: Added to every bound: far more than rounding errors.
 SLACK = 1e-9
-#: Boxes looked at together, and the most in all.
+#: Number of boxes divided at once.
 TOGETHER = 64
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a simplification changed, measured and proven.
+    """The change of predictions by a simplification, measured and proven.
 
     Changes are those of predicted probabilities, or of predicted values in standard deviations of the training target.
 
-    Attributes
+    Parameters
     ----------
     measured : float
         The largest change on the given rows.
     bound : float
-        No row whose encoded values lie inside the box changes by more. 1 says nothing about probabilities.
+        No row whose encoded values lie inside the box changes by more. A bound of 1 is trivial for probabilities.
     sampled : float
-        The largest change on random rows inside the box: the bound could not be below it.
+        Largest change on random rows inside the box, a lower limit of the bound.
     tolerance : float or None
-        What was asked for; `within_tolerance` says whether `measured` keeps it.
+        The tolerance of `simplify`; `within_tolerance` is whether `measured` is within it.
     n_rows : int
-        Rows given.
+        Number of rows of `measured`.
     leaves_before, leaves_after : int
-        Leaves of one member.
+        Number of leaves of one member.
     terms_before, terms_after : int or None
-        Weights other than 0 of all decisions and leaves, None for perceptrons.
+        Number of non-zero weights of all decisions and leaves, None for perceptrons.
     low, high : tuple of float
         The box, in encoded units, for each feature.
     unit : str
-        What follows a change in a sentence: nothing for probabilities.
+        Unit of the changes, empty for probabilities.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> certificate = model.simplify(X, max_leaves=1).certificate_
+    >>> certificate.leaves_after, certificate.measured <= certificate.bound
+    (1, True)
     """
 
     measured: float
@@ -81,7 +91,7 @@ class Certificate:
     unit: str = ""
 
     def __post_init__(self) -> None:
-        # A proof that the rows at hand refute is worse than none.
+        # A bound that is exceeded is a bug.
         if max(self.measured, self.sampled) > self.bound:
             raise RuntimeError(
                 f"a change of {max(self.measured, self.sampled)} was seen where none above {self.bound} can be: "
@@ -89,13 +99,34 @@ class Certificate:
             )
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the certificate as plain data: JSON has neither tuples nor infinity, which a bound may be."""
+        """Return the certificate as plain data: JSON has neither tuples nor infinity, which a bound may be.
+
+        Returns
+        -------
+        tuple of dict and dict of ndarray
+            Plain data, and arrays by name.
+        """
         state = asdict(self) | {"low": list(self.low), "high": list(self.high), "bound": repr(float(self.bound))}
         return state, {}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: dict[str, NDArray[Any]], n_features: int) -> Certificate:
-        """Read what `to_state` returned, and check it."""
+        """Read what `to_state` returned, and check it.
+
+        Parameters
+        ----------
+        state : mapping
+            Plain data.
+        arrays : dict of ndarray
+            Arrays by name.
+        n_features : int
+            Number of encoded features of the tree.
+
+        Returns
+        -------
+        Certificate
+            The record.
+        """
         box = {name: tuple(float(value) for value in state[name]) for name in ("low", "high")}
         changes = {name: float(state[name]) for name in ("measured", "bound", "sampled")}
         if any(len(side) != n_features for side in box.values()) or not all(value >= 0 for value in changes.values()):
@@ -104,6 +135,7 @@ class Certificate:
 
     @property
     def within_tolerance(self) -> bool:
+        """Whether the measured change is within the tolerance."""
         return self.tolerance is None or self.measured <= self.tolerance
 
     def __str__(self) -> str:
@@ -119,26 +151,26 @@ class Certificate:
 def bound_change(
     before: Tree, after: Tree, origin: Origin | None, box: Boxes, selection: str, *, max_boxes: int = 512
 ) -> float:
-    """A bound on ``|prediction before - prediction after|`` over a box; trees in float64.
+    """Return a bound of ``|prediction before - prediction after|`` over a box; trees are in float64.
 
-    Without an origin the trees are bounded one by one.
+    Without an origin the two trees are bounded separately.
     """
     importance = _weights_by_feature(before) + _weights_by_feature(after)
     boxes, bounds = box, change_bounds(before, after, origin, box, selection)
-    seen = 1
-    while seen < max_boxes:
+    n_boxes = 1
+    while n_boxes < max_boxes:
         worst = bounds.topk(min(len(bounds), TOGETHER)).indices
         worst = worst[bounds[worst] > 0.5 * bounds.max()]
         halves = _halve(Boxes(boxes.low[worst], boxes.high[worst]), importance)
         new = change_bounds(before, after, origin, halves, selection)
-        # A half lies in its whole, whose bound holds for it too.
+        # The bound of a box holds for its halves, too.
         new = torch.minimum(new, bounds[worst].repeat(2))
         rest = torch.ones(len(bounds), dtype=torch.bool)
         rest[worst] = False
         top = bounds.max()
         boxes = Boxes(torch.cat([boxes.low[rest], halves.low]), torch.cat([boxes.high[rest], halves.high]))
         bounds = torch.cat([bounds[rest], new])
-        seen += len(new)
+        n_boxes += len(new)
         if bounds.max() == 0 or not torch.isfinite(top):
             break
     return float(bounds.max()) + SLACK
@@ -153,7 +185,7 @@ def _weights_by_feature(tree: Tree) -> Tensor:
 
 
 def _halve(boxes: Boxes, importance: Tensor) -> Boxes:
-    """Each box in two, across the feature that moves the functions most: first all lower, then all upper halves."""
+    """Halve each box across the feature that changes the functions most: first all lower, then all upper halves."""
     score = boxes.radius * (importance if importance.dim() else torch.ones(boxes.low.shape[1], dtype=torch.float64))
     axis = score.argmax(1, keepdim=True)
     middle = boxes.center.gather(1, axis)
@@ -164,13 +196,13 @@ def _halve(boxes: Boxes, importance: Tensor) -> Boxes:
 
 
 def change_bounds(before: Tree, after: Tree, origin: Origin | None, boxes: Boxes, selection: str) -> Tensor:
-    """The bound for each box, the largest over the outputs: (boxes,)."""
+    """Return the bound of each box, the largest over the outputs: (boxes,)."""
     pair = _Pair(before, after, origin, boxes)
     chosen = selection == "single"
     interval = pair.chosen(before) - pair.chosen(after) if chosen else pair.difference((0, 0), (0, 0))
     mean = Interval(interval.low.mean(0), interval.high.mean(0))  # over members
     bounds = mean.size().amax(-1)
-    return bounds.clamp_max(1.0) if isinstance(before.output, Classes) else bounds
+    return bounds.clamp_max(before.output.max_change)
 
 
 class _Pair:
@@ -187,11 +219,11 @@ class _Pair:
             for tree, branching, leaves in zip(self.trees, self.branching, self.leaves, strict=True)
         )
         self.drift = {} if origin is None else _logit_drift(before, after, origin, boxes)
-        self.places = tuple(_places(tree) for tree in self.trees)
-        self.known: dict[tuple[Node, Node], Interval] = {}
+        self.branches_of_node = tuple(_branches_by_node(tree) for tree in self.trees)
+        self.cache: dict[tuple[Node, Node], Interval] = {}
 
     def chosen(self, tree: Tree) -> Interval:
-        """What the leaf of the largest arrival can predict: the leaves that can have it."""
+        """Return the interval of the predictions of all leaves that can have the largest arrival."""
         k = 0 if tree is self.trees[0] else 1
         arrival = arrival_interval(tree.structure, self.branching[k])
         possible = (arrival.high >= arrival.low.amax(-1, keepdim=True) - SLACK).unsqueeze(-1)
@@ -202,20 +234,20 @@ class _Pair:
         return self.values[which][node[0]].pick((slice(None), slice(None), node[1]))
 
     def down(self, which: int, node: Node) -> Node:
-        """The end of a chain of single children."""
+        """Return the end of a chain of single children."""
         structure = self.trees[which].structure
-        layer, place = node
-        while layer < structure.depth and len(structure.children(layer)[place]) == 1:
-            layer, place = layer + 1, structure.children(layer)[place][0]
-        return layer, place
+        layer, index = node
+        while layer < structure.depth and len(structure.children(layer)[index]) == 1:
+            layer, index = layer + 1, structure.children(layer)[index][0]
+        return layer, index
 
     def difference(self, a: Node, b: Node) -> Interval:
         a, b = self.down(0, a), self.down(1, b)
-        if (a, b) not in self.known:
+        if (a, b) not in self.cache:
             apart = self.value(0, a) - self.value(1, b)
             closer = self._closer(a, b)
-            self.known[a, b] = apart if closer is None else apart.meet(closer)
-        return self.known[a, b]
+            self.cache[a, b] = apart if closer is None else apart.meet(closer)
+        return self.cache[a, b]
 
     def _closer(self, a: Node, b: Node) -> Interval | None:
         large, small = (tree.structure for tree in self.trees)
@@ -225,7 +257,7 @@ class _Pair:
         if a_leaf or self.origin is None:
             return None
         children = [(a[0] + 1, child) for child in large.children(a[0])[a[1]]]
-        shares = self.branching[0].pick((..., torch.tensor(self.places[0][a])))
+        shares = self.branching[0].pick((..., torch.tensor(self.branches_of_node[0][a])))
         if not b_leaf and self.origin.nodes[b] == a:
             return self._aligned(a, b, children, shares)
         goal = None if b_leaf else self.origin.nodes[b]
@@ -238,7 +270,7 @@ class _Pair:
         return combine(shares, _stack(parts))
 
     def _aligned(self, a: Node, b: Node, children: list[Node], shares: Interval) -> Interval:
-        """Nodes that decide the same: children pair by pair, those gone against the whole, and the drift of shares."""
+        """Compare nodes with the same decision: children in pairs, removed ones with the whole, and shares."""
         assert self.origin is not None
         small = self.trees[1].structure
         kept = [(b[0] + 1, child) for child in small.children(b[0])[b[1]]]
@@ -249,17 +281,17 @@ class _Pair:
             self.value(0, child) - self.value(1, b) if partner is None else self.difference(child, partner)
             for child, partner in zip(children, partners, strict=True)
         ]
-        told = [self.value(1, child) for child in kept]
-        spread = torch.stack([t.high for t in told]).amax(0) - torch.stack([t.low for t in told]).amin(0)
+        values = [self.value(1, child) for child in kept]
+        spread = torch.stack([t.high for t in values]).amax(0) - torch.stack([t.low for t in values]).amin(0)
         moved = self._moved(a, b, len(kept) == len(children)).unsqueeze(-1) * spread
         return combine(shares, _stack(parts)).plus(Interval(-moved, moved))
 
     def _moved(self, a: Node, b: Node, whole: bool) -> Tensor:
-        """The largest total variation between the shares of the kept children before and after, (members, boxes)."""
+        """Return the largest total variation between the shares of the kept children, (members, boxes)."""
         most = torch.ones(self.branching[0].low.shape[:2], dtype=torch.float64)
         if whole:
-            first = self.branching[0].pick((..., torch.tensor(self.places[0][a])))
-            second = self.branching[1].pick((..., torch.tensor(self.places[1][b])))
+            first = self.branching[0].pick((..., torch.tensor(self.branches_of_node[0][a])))
+            second = self.branching[1].pick((..., torch.tensor(self.branches_of_node[1][b])))
             apart = torch.maximum(first.high - second.low, second.high - first.low).clamp(0, 1)
             most = (apart.sum(-1) / 2).clamp_max(1.0)
         return torch.minimum(most, self.drift[b]) if b in self.drift else most
@@ -277,23 +309,23 @@ def _stack(parts: list[Interval]) -> Interval:
     return Interval(torch.stack([p.low for p in parts], dim=-2), torch.stack([p.high for p in parts], dim=-2))
 
 
-def _places(tree: Tree) -> dict[Node, list[int]]:
-    """Branches of each node that decides."""
+def _branches_by_node(tree: Tree) -> dict[Node, list[int]]:
+    """Return the branches of each deciding node."""
     structure = tree.structure
-    found: dict[Node, list[int]] = {}
+    branches_of_node: dict[Node, list[int]] = {}
     for d in range(structure.depth):
         parents, _, branches = structure.edges(d)
         for parent, branch in zip(parents.tolist(), branches.tolist(), strict=True):
             if branch >= 0:
-                found.setdefault((d, parent), []).append(branch)
-    return found
+                branches_of_node.setdefault((d, parent), []).append(branch)
+    return branches_of_node
 
 
 def _logit_drift(before: Tree, after: Tree, origin: Origin, boxes: Boxes) -> dict[Node, Tensor]:
-    """For nodes that kept their place: how far shares can move because logits did, at most, (members, boxes).
+    """Bound the change of the shares of each node by the change of its logits, (members, boxes).
 
     The share of any set of children moves by at most a quarter of the range that logits move by, for the softmax. For
-    other activations, and for perceptrons, it is only known that decisions that did not change at all stay.
+    other activations, and for perceptrons, only decisions without any change are bounded.
     """
     nodes = logits_by_node(origin.structure)
     still = torch.zeros(ev.n_members(before), len(boxes), dtype=torch.float64)
@@ -301,8 +333,8 @@ def _logit_drift(before: Tree, after: Tree, origin: Origin, boxes: Boxes) -> dic
         return {}
     whole = [node for node in nodes if _n_children(origin.structure, node) == _n_children_before(before, origin, node)]
     if isinstance(before.decision, UniformDecision):
-        known = before.branching.activation.is_even
-        return dict.fromkeys(nodes if known else whole, still)
+        is_even = before.branching.activation.is_even
+        return dict.fromkeys(nodes if is_even else whole, still)
     assert isinstance(before.decision, MLPDecision)
     assert isinstance(after.decision, MLPDecision)
     if len(before.decision.mlp.weights) > 1 or not before.branching.is_softmax:
@@ -311,19 +343,19 @@ def _logit_drift(before: Tree, after: Tree, origin: Origin, boxes: Boxes) -> dic
     matrix = logit_map(before.structure, origin)
     weight_after, bias_after = _scaled_logits(after)
     moved = torch.einsum("no,mof->mnf", matrix, weight) - weight_after, bias @ matrix.T - bias_after
-    found: dict[Node, Tensor] = {}
+    drift: dict[Node, Tensor] = {}
     for node, rows in nodes.items():
-        own = (moved[0][:, list(rows)], moved[1][:, list(rows)])
-        found[node] = (affine(boxes, *own).size()[..., 0] if len(rows) == 1 else _range(boxes, *own)) / 4
-    return found
+        difference = (moved[0][:, list(rows)], moved[1][:, list(rows)])
+        drift[node] = (affine(boxes, *difference).size()[..., 0] if len(rows) == 1 else _range(boxes, *difference)) / 4
+    return drift
 
 
 def _scaled_logits(tree: Tree) -> tuple[Tensor, Tensor]:
-    """Weights and biases of linear logits over the temperature."""
-    found = linear_parameters(tree.decision)
-    assert found is not None
-    weight = tree.branching.scale(found[0].transpose(1, 2)).transpose(1, 2)
-    return weight, tree.branching.scale(found[1].unsqueeze(1))[:, 0]
+    """Return weights and biases of linear logits over the temperature."""
+    parameters = linear_parameters(tree.decision)
+    assert parameters is not None
+    weight = tree.branching.scale(parameters[0].transpose(1, 2)).transpose(1, 2)
+    return weight, tree.branching.scale(parameters[1].unsqueeze(1))[:, 0]
 
 
 def _n_children(structure: Structure, node: Node) -> int:
@@ -335,18 +367,18 @@ def _n_children_before(before: Tree, origin: Origin, node: Node) -> int:
 
 
 def _range(boxes: Boxes, weight: Tensor, bias: Tensor) -> Tensor:
-    """The largest difference between any two of some linear functions, (members, functions, features), over boxes."""
+    """Return the largest difference between any two linear functions, (members, functions, features), over boxes."""
     n = weight.shape[1]
     if n > 32:  # pairs would be many
-        every = affine(boxes, weight, bias)
-        return every.high.amax(-1) - every.low.amin(-1)
+        interval = affine(boxes, weight, bias)
+        return interval.high.amax(-1) - interval.low.amin(-1)
     pairs = torch.combinations(torch.arange(n), 2) if n > 1 else torch.zeros(1, 2, dtype=torch.long)
     less = affine(boxes, weight[:, pairs[:, 0]] - weight[:, pairs[:, 1]], bias[:, pairs[:, 0]] - bias[:, pairs[:, 1]])
     return less.size().amax(-1)
 
 
 def _decisions_kept(before: Tree, after: Tree, origin: Origin) -> bool:
-    """Whether the decisions of the smaller tree are still those that it took over."""
+    """Return whether the decisions of the smaller tree are unchanged."""
     taken = shrink_tree(before, origin)
     pairs = zip(
         (*taken.decision.parameters(), *taken.branching.parameters()),
@@ -357,18 +389,20 @@ def _decisions_kept(before: Tree, after: Tree, origin: Origin) -> bool:
 
 
 def _leaf_difference(before: Tree, after: Tree, u: int, h: int, boxes: Boxes) -> Interval | None:
-    """What two leaves say differently: exact where it is linear, for classes by the drift of the logits."""
+    """Return the difference of two leaves: exact if linear, for classes by the change of the logits."""
     if isinstance(before.leaf, ConstantLeaf) or not isinstance(before.leaf, MLPLeaf):
         return None
     assert isinstance(after.leaf, MLPLeaf)
     first, second = before.leaf.mlp, after.leaf.mlp
-    per, outputs = before.output.n_numbers, ev.n_outputs(before)
-    rows = [slice(place * per, place * per + outputs) for place in (u, h)]
+    per, outputs = before.output.n_numbers, before.output.n_targets
+    rows = [slice(leaf * per, leaf * per + outputs) for leaf in (u, h)]
     if len(first.weights) == 1:
         weight = first.weights[0][:, rows[0]] - second.weights[0][:, rows[1]]
         bias = first.biases[0][:, rows[0]] - second.biases[0][:, rows[1]]
-        if not isinstance(before.output, Classes):
+        if before.output.has_linear_mean:
             return affine(boxes, weight, bias)
+        if not before.output.is_classes:
+            return None
         most = (_range(boxes, weight, bias) / 4).clamp_max(1.0).unsqueeze(-1).expand(-1, -1, outputs)
         return Interval(-most, most)
     if all(
@@ -381,5 +415,5 @@ def _leaf_difference(before: Tree, after: Tree, u: int, h: int, boxes: Boxes) ->
 
 
 def _group(parameter: Tensor, group: int, mlp: GroupedMLP) -> Tensor:
-    """The part of a grouped parameter that belongs to one leaf."""
+    """Return the part of a grouped parameter that belongs to one leaf."""
     return parameter.reshape(len(parameter), len(mlp.sizes), -1)[:, group]

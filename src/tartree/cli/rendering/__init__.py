@@ -1,0 +1,1 @@
+"""Results and notes as text."""

@@ -1,0 +1,1 @@
+"""Trees of other libraries, in and out."""
