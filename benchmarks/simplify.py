@@ -1,4 +1,4 @@
-"""How small a default model becomes, and what that costs: five folds of scikit-learn's sets, tolerance 0.01.
+"""Size of simplified default models and its cost: five folds of scikit-learn's sets, tolerance 0.01.
 
 python benchmarks/simplify.py [--tolerance 0.01] [--out docs/benchmarks/simplify]
 """
@@ -25,7 +25,7 @@ SETS = {"iris": datasets.load_iris, "wine": datasets.load_wine, "breast cancer":
 
 
 def measure(name: str, tolerance: float) -> dict[str, Any]:
-    """Each fold: fit, simplify on the training rows, score both on the others."""
+    """Fit each fold, simplify on its training rows, and score both models on the other rows."""
     X, y = SETS[name](return_X_y=True)
     folds = []
     for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
