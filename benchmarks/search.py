@@ -35,14 +35,16 @@ from uci.results import Line, Results, machine
 from uci.sets import StudySet, list_sets, load_set, summaries
 
 from tartree import StructureSearch, TartClassifier
+from tartree.model import Sample
 from tartree.nn import Classes
 from tartree.search import expand
 from tartree.search.candidates import Candidate, make_candidate
 from tartree.search.engine import Engine
 from tartree.search.folds import draw_rows, split
 from tartree.search.group import Cell, Group
-from tartree.search.problem import Problem, Table
-from tartree.search.trials import Rule, Trial, ranked, who_goes_on
+from tartree.search.problem import Problem
+from tartree.search.scores import METRICS
+from tartree.search.trials import Rule, Trial, promoted, ranked
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs/benchmarks/search/results.jsonl"
@@ -98,13 +100,14 @@ def study(data: StudySet, settings: Settings, device: torch.device) -> dict[str,
     """What each rule chose in each run, and how good that is on the test rows."""
     base = TartClassifier(epochs=settings.epochs)
     candidates = [
-        _with_precision(make_candidate(base, params, number), settings.precision)
+        _with_precision(make_candidate(base, params, number, len(data.train[0])), settings.precision)
         for number, params in enumerate(expand(settings.space))
     ]
-    table = Table(data.x, data.y, None)
+    table = Sample(data.x, data.y, None)
     parts = _parts(data, settings)
     shared = {TABLE: table}, Classes(data.n_classes)
-    problem = Problem(*shared, parts, "accuracy", None, 1, 0, device)
+    metric = METRICS["accuracy"]
+    problem = Problem(*shared, parts, metric, None, 1, 0, device)
     left: dict[Rule, list[set[int]]] = {rule: [{one.number for one in candidates} for _ in parts] for rule in RULES}
 
     def choose(part: int, alive: Sequence[Trial]) -> list[Trial]:
@@ -123,7 +126,7 @@ def study(data: StudySet, settings: Settings, device: torch.device) -> dict[str,
         for rule in RULES
     }
     outer = tuple(((data.train[run].numpy(), data.test[run].numpy()),) for run in range(data.runs))
-    tested = _test(Problem(*shared, outer, "accuracy", None, 1, 0, device), candidates, chosen)
+    tested = _test(Problem(*shared, outer, metric, None, 1, 0, device), candidates, chosen)
     lines: dict[str, Line] = {
         rule: {
             "accuracy": [tested[run, trial.number][0] for run, trial in enumerate(trials)],
@@ -143,7 +146,7 @@ def _with_precision(one: Candidate, precision: str) -> Candidate:
 
 def _going_on(trials: list[Trial], candidates: list[Candidate], settings: Settings, rule: Rule) -> set[int]:
     """Numbers of those that a search with a rule trains on, and of those that share their training."""
-    going = who_goes_on(trials, settings.halving, "leaves", rule)
+    going = promoted(trials, settings.halving, "leaves", rule)
     trainings = {candidates[one.number].training for one in going}
     return {one.number for one in trials if candidates[one.number].training in trainings}
 

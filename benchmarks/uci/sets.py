@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from tartree.datasets import UciSummary, load_uci, uci_index
-from tartree.table import TableEncoder
-from tartree.table import Constant
+from tartree.table import Constant, TableEncoder
 
 ORDER = ("small", "medium", "large")
 

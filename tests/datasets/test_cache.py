@@ -81,11 +81,11 @@ def test_a_damaged_cache_is_said(tmp_path, archive):
     for text, reason in {
         whole[: len(whole) // 2]: "cannot be read",
         "": "cannot be read",
-        "{}": "lacks what an index holds",
-        "[]": "lacks what an index holds",
+        "{}": "lacks entries of an index",
+        "[]": "lacks entries of an index",
         '{"version": 2}': "has version 2, not 1",
-        '{"version": 1, "sets": 1}': "lacks what an index holds",
-        '{"version": 1, "skipped": [], "sets": {"iris": {"notes": []}}}': "lacks what an index holds",
+        '{"version": 1, "sets": 1}': "lacks entries of an index",
+        '{"version": 1, "skipped": [], "sets": {"iris": {"notes": []}}}': "lacks entries of an index",
     }.items():
         (place / "index.json").write_text(text)
         with pytest.raises(FileNotFoundError) as caught:

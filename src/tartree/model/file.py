@@ -16,7 +16,7 @@ from tartree.model.fitted import FittedModel, Provenance
 from tartree.model.pipeline import build_tree
 from tartree.model.records import RECORDS, Arrays, Record
 from tartree.model.spec import find_device
-from tartree.model.target import CODECS, TargetCodec
+from tartree.model.target import CODECS, saved_codec
 from tartree.nn.factories import FACTORIES, LEAF_FACTORIES, from_plain, to_plain
 from tartree.structure import Structure
 from tartree.table import TableEncoder
@@ -24,8 +24,8 @@ from tartree.training import Recipe
 
 #: Parameters that are code, which a file never holds.
 CODE = ("decision", "leaf", "callbacks")
-#: The codec of each estimator that a file may hold.
-ESTIMATORS: dict[str, type[TargetCodec]] = {codec.estimator: codec for codec in CODECS.values()}
+#: The estimators that a file may hold.
+ESTIMATORS = tuple(dict.fromkeys(codec.estimator for codec in CODECS.values()))
 
 
 class SavedModel(NamedTuple):
@@ -105,7 +105,7 @@ def from_state(document: Mapping[str, Any], arrays: Arrays, records: Mapping[str
             factories[name] = from_plain(document["tree"][name], registry)
     settings = {**document["tree"], **factories}
     encoder = TableEncoder.from_state(document["encoder"], _part(arrays, "encoder."))
-    codec = ESTIMATORS[document["estimator"]].from_state(document["fitted"])
+    codec = saved_codec(document["estimator"], document["fitted"]).from_state(document["fitted"])
     tree = build_tree(Structure.from_dict(document["structure"]), len(encoder.features_), codec.output, settings)
     tree.load_state_dict({name: torch.from_numpy(value) for name, value in _part(arrays, "tree.").items()})
     saved_records: dict[str, Any] = {

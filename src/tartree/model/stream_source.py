@@ -295,7 +295,7 @@ def check_names(table: ParquetTable, y: Any, sample_weight: Any) -> tuple[list[s
 def check_types(table: ParquetTable, targets: Sequence[str], weight: str | None, codec: type[TargetCodec]) -> None:
     """Raise unless the columns have types that targets, weights and features can have."""
     table.check_plain(table.names)
-    labels = codec.task == "classification"
+    labels = codec.is_classes
     for name in targets:
         check_target_type(table.schema.field(name).type, name, table.label, labels=labels)
     if labels and len(targets) > 1:

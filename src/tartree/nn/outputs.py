@@ -1,7 +1,8 @@
-"""What the numbers of a leaf mean: what a wrong answer costs, and what is averaged over the leaves.
+"""Outputs: what the raw output of a leaf means, what an error costs, and what is averaged over the leaves.
 
-Leaf numbers are ``(members, batch, leaves, numbers)``, with a batch axis of 1 where they are constant. Targets are
-``(batch, ...)``, shared by the members, or ``(members, batch, ...)``.
+Raw outputs are ``(members, batch, leaves, numbers)``, with a batch axis of 1 for constant leaves. Targets are
+``(batch, ...)``, shared by the members, or ``(members, batch, ...)``. To add an output, write its class here: the other
+rooms read from it all that they need to know.
 """
 
 from __future__ import annotations
@@ -12,24 +13,73 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from tartree.nn.activations import ACTIVATIONS
+from tartree.nn.quantiles import mixture_quantiles
+
+#: Smallest standard deviation of a leaf: one row alone in a leaf cannot make its likelihood infinite.
+SPREAD_FLOOR = 1e-3
+
+Limits = Sequence[tuple[float, float]] | None  # lowest and highest mean of each target
+
 
 class Output(ABC):
-    """A kind of leaf output for ``n_targets`` classes or target columns."""
+    """Describes the output of the leaves for ``n_targets`` classes or target columns.
 
+    Attributes
+    ----------
+    kind : str
+        Name of the output on pages.
+    target_dim : int
+        Axes of a target that the members share.
+    is_classes : bool
+        Whether predictions are probabilities of classes; otherwise they are means of target columns.
+    has_linear_mean : bool
+        Whether the mean is the first raw outputs, up to limits; otherwise another function of them.
+    has_spread : bool
+        Whether `mean` gives means and means of squares, (..., 2 * targets), and `quantiles` quantiles.
+    has_exact_gradient : bool
+        Whether the gradient of the cost is that of a function; if not, an optimizer with a line search minimises the
+        likelihood.
+    max_change : float
+        Largest possible change of a prediction.
+    change_unit : str
+        Unit of a change of a prediction, for texts.
+    floor : float
+        Smallest spread.
+    limits : sequence of (float, float) or None
+        Lowest and highest mean of each target.
+    javascript : str
+        Source for the page, an object. Its ``leaf``, a function of raw outputs and the page's record of the output,
+        gives probabilities, or ``{ mean, spread }`` of each target. An output with quantiles also has ``below``, the
+        probability of less than a value for such a leaf; it may use ``normalBelow``.
+    """
+
+    kind: ClassVar[str]
     target_dim: ClassVar[int] = 2
+    is_classes: ClassVar[bool] = False
+    has_linear_mean: ClassVar[bool] = True
+    has_spread: ClassVar[bool] = False
+    has_exact_gradient: ClassVar[bool] = True
+    max_change: ClassVar[float] = math.inf
+    change_unit: ClassVar[str] = " standard deviations of the target"
+    floor: ClassVar[float] = 0.0
+    javascript: ClassVar[str]
+    limits: Limits = None
 
     def __init__(self, n_targets: int) -> None:
         if not isinstance(n_targets, kinds.Integral) or n_targets < 1:
-            raise ValueError(f"n_targets must be an integer of at least 1, however: {n_targets=}")
+            raise ValueError(f"n_targets must be an integer of at least 1, got {n_targets!r}")
         self.n_targets: int = int(n_targets)
 
     @property
     def n_numbers(self) -> int:
-        """Numbers that a leaf must give."""
+        """Raw outputs of a leaf."""
         return self.n_targets
 
     @abstractmethod
@@ -38,19 +88,40 @@ class Output(ABC):
 
     @abstractmethod
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
-        """Cost of each leaf that training minimises in the mean of Eq. 4, (members, batch, leaves)."""
+        """Return the cost of each leaf that training minimises in the mean of Eq. 4, (members, batch, leaves)."""
 
     def negative_log_likelihood(self, numbers: Tensor, target: Tensor) -> Tensor:
-        """Negative log likelihood of the target at each leaf, (members, batch, leaves); by default the cost."""
+        """Return that of the target at each leaf, (members, batch, leaves); by default the cost."""
         return self.cost(numbers, target)
 
     @abstractmethod
     def mean(self, numbers: Tensor) -> Tensor:
-        """What a leaf predicts, and what is averaged over leaves: (members, batch or 1, leaves, ...)."""
+        """Return what is averaged over leaves, (members, batch or 1, leaves, ...): probabilities, means or moments."""
+
+    def point(self, numbers: Tensor) -> Tensor:
+        """Return what a leaf predicts, (..., targets): probabilities or means."""
+        return self.mean(numbers)[..., : self.n_targets]
+
+    def quantiles(self, arrival: Tensor, numbers: Tensor, levels: Tensor) -> Tensor:
+        """Return quantiles of the mixture of all members' leaves, (rows, quantiles, targets)."""
+        raise TypeError(f"the leaves must hold a spread, got {self}")
 
     @abstractmethod
     def score(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """How good the prediction of each row is, at most 1: (members, batch) from (members, batch, ...)."""
+        """Return how good the prediction of each row is, at most 1: (members, batch) from (members, batch, ...)."""
+
+    @property
+    def leaf_penalty(self) -> float:
+        """Factor of the penalty on the weights of the leaves, for convex fits."""
+        return 1.0
+
+    def functions(self) -> NDArray[np.float64]:
+        """Return the functions of a leaf's raw outputs that texts show, (functions, numbers)."""
+        return np.eye(self.n_targets, self.n_numbers)
+
+    def function_names(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Name these functions, from the names of classes or target columns."""
+        return tuple(names)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_targets})"
@@ -59,18 +130,24 @@ class Output(ABC):
 class Classes(Output):
     """Logits of classes; targets are class numbers, (batch,); the cost is the cross entropy."""
 
+    kind = "classes"
     target_dim = 1
+    is_classes = True
+    has_linear_mean = False
+    max_change = 1.0
+    change_unit = ""
+    javascript = f"{{ leaf: {ACTIVATIONS['softmax'].javascript} }}"
 
     def check_target(self, target: Tensor, members: int, batch: int) -> None:
         if target.dtype != torch.int64 or target.shape not in ((batch,), (members, batch)):
             raise ValueError(
                 f"target must be class numbers (int64) of shape ({batch},) or ({members}, {batch}), "
-                f"however: {target.dtype} of shape {tuple(target.shape)}"
+                f"got {target.dtype} of shape {tuple(target.shape)}"
             )
         if target.device.type == "cpu" and batch and not 0 <= int(target.min()) <= int(target.max()) < self.n_targets:
             raise ValueError(
                 f"target must be class numbers from 0 to {self.n_targets - 1}, "
-                f"however: from {int(target.min())} to {int(target.max())}"
+                f"got {int(target.min())} to {int(target.max())}"
             )
 
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
@@ -83,15 +160,15 @@ class Classes(Output):
         return -torch.take_along_dim(logs, index, dim=-2).squeeze(-2).movedim(-1, 1)
 
     def costs(self, numbers: Tensor) -> Tensor:
-        """Cross entropy of each class, were it the target: the shape of `numbers`."""
+        """Return the cross entropy of each class, were it the target: the shape of `numbers`."""
         return -_on_dense_axes(F.log_softmax, numbers)
 
     def gradient(self, costs: Tensor, mass: Tensor) -> Tensor:
-        """Gradient of ``(mass * costs).sum()`` by the numbers that have these costs."""
+        """Return the gradient of ``(mass * costs).sum()`` by the numbers that have these costs."""
         return torch.exp(-costs) * mass.sum(-1, keepdim=True) - mass
 
     def indicators(self, target: Tensor, dtype: torch.dtype) -> Tensor:
-        """1 where a row of the target has a class, else 0, (..., classes, batch): the faster way round in products."""
+        """Return 1 where a row of the target has a class, else 0, (..., classes, batch): the order of fast products."""
         shape = (*target.shape[:-1], self.n_targets, target.shape[-1])
         return torch.zeros(shape, dtype=dtype, device=target.device).scatter_(-2, target.unsqueeze(-2), 1.0)
 
@@ -99,26 +176,46 @@ class Classes(Output):
         return _on_dense_axes(F.softmax, numbers)
 
     def score(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """1 where the most probable class is right: the mean is the accuracy."""
+        """Return 1 where the most probable class is right: the mean is the accuracy."""
         return (predicted.argmax(-1) == target).to(predicted.dtype)
 
+    @property
+    def leaf_penalty(self) -> float:
+        # Two classes have one logit in logistic regression, and the difference of two here: the same penalty on it is
+        # half as much in terms of the two.
+        return 2.0 if self.n_targets == 2 else 1.0
 
-class _RealOutput(Output):
+    def functions(self) -> NDArray[np.float64]:
+        """Return the log odds of the second of two classes, or each logit less their mean."""
+        if self.n_targets == 2:
+            return np.array([[-1.0, 1.0]])
+        return np.asarray(np.eye(self.n_targets) - 1 / self.n_targets, dtype=np.float64)
+
+    def function_names(self, names: Sequence[str]) -> tuple[str, ...]:
+        return (f"log odds of {names[1]}",) if len(names) == 2 else tuple(f"logit of {name}" for name in names)
+
+
+class RealOutput(Output):
+    """Describes outputs whose targets are real, (batch, targets)."""
+
     def check_target(self, target: Tensor, members: int, batch: int) -> None:
         rows = (batch, self.n_targets)
         if not target.is_floating_point() or target.shape not in (rows, (members, *rows)):
             raise ValueError(
                 f"target must be real numbers of shape {rows} or {(members, *rows)}, "
-                f"however: {target.dtype} of shape {tuple(target.shape)}"
+                f"got {target.dtype} of shape {tuple(target.shape)}"
             )
 
     def score(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """1 less the squared error: the mean is R2 where the target has been standardised."""
+        """Return 1 less the squared error: the mean is R2 of a standardised target."""
         return 1 - (predicted[..., : self.n_targets] - target).square().mean(-1)
 
 
-class Values(_RealOutput):
+class Values(RealOutput):
     """Real values; targets are (batch, targets); the cost is half the squared error, summed over the targets."""
+
+    kind = "values"
+    javascript = "{ leaf: (numbers) => numbers.map((mean) => ({ mean, spread: 0 })) }"
 
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
         total = numbers.new_zeros(())
@@ -130,7 +227,7 @@ class Values(_RealOutput):
         return numbers
 
 
-class Gaussian(_RealOutput):
+class Gaussian(RealOutput):
     """A mean and a spread for each target; targets are (batch, targets).
 
     `mean` gives the first two moments, ``(..., 2 * targets)``: means, then means of squares. Averaged over leaves they
@@ -146,7 +243,23 @@ class Gaussian(_RealOutput):
         Lowest and highest mean of each target. Predictions stay within; training ignores them.
     """
 
-    def __init__(self, n_targets: int, limits: Sequence[tuple[float, float]] | None = None) -> None:
+    kind = "gaussian"
+    has_spread = True
+    has_exact_gradient = False
+    floor = SPREAD_FLOOR
+    javascript = """{
+  leaf: (numbers, { nTargets, limits, floor }) =>
+    numbers.slice(0, nTargets).map((mean, target) => {
+      const raw = numbers[nTargets + target];
+      return {
+        mean: limits ? Math.min(Math.max(mean, limits[target][0]), limits[target][1]) : mean,
+        spread: Math.max(raw, 0) + Math.log1p(Math.exp(-Math.abs(raw))) + floor,
+      };
+    }),
+  below: (value, { mean, spread }) => normalBelow((value - mean) / spread),
+}"""
+
+    def __init__(self, n_targets: int, limits: Limits = None) -> None:
         super().__init__(n_targets)
         if limits is not None and (len(limits) != n_targets or any(not low <= high for low, high in limits)):
             raise ValueError(f"limits must be {n_targets} pairs of a low and a high number, got {limits}")
@@ -157,17 +270,22 @@ class Gaussian(_RealOutput):
         return 2 * self.n_targets
 
     def parameters(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean, within the limits, and standard deviation of each leaf and target."""
+        """Return the mean, within the limits, and the standard deviation of each leaf and target."""
         mean, spread = self._raw_parameters(numbers)
-        return self.limited(mean), spread
+        return self._limited(mean), spread
+
+    def point(self, numbers: Tensor) -> Tensor:
+        return self._limited(numbers[..., : self.n_targets])
+
+    def quantiles(self, arrival: Tensor, numbers: Tensor, levels: Tensor) -> Tensor:
+        return mixture_quantiles(arrival, *self.parameters(numbers), levels)
 
     def _raw_parameters(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         mean, raw = numbers.split(self.n_targets, dim=-1)
-        # A floor, so that one row alone in a leaf cannot make its likelihood infinite.
-        return mean, F.softplus(raw) + 1e-3
+        return mean, F.softplus(raw) + SPREAD_FLOOR
 
-    def limited(self, mean: Tensor) -> Tensor:
-        """Means of leaves, (..., targets), within the limits."""
+    def _limited(self, mean: Tensor) -> Tensor:
+        """Return means of leaves, (..., targets), within the limits."""
         if self.limits is None:
             return mean
         # By plain numbers: a tensor of limits would be copied to the device in every call.
@@ -197,8 +315,12 @@ class Gaussian(_RealOutput):
 
 
 def _on_dense_axes(function: object, numbers: Tensor) -> Tensor:
-    """A softmax over the last axis, computed with the batch last where that is how the memory lies."""
+    """Return a softmax over the last axis, computed with the batch last if that is how the memory lies."""
     if numbers.shape[1] == 1:
         return function(numbers, dim=-1)  # type: ignore[operator, no-any-return]
     rows = numbers.movedim(1, -1)  # (members, leaves, numbers, batch)
     return function(rows, dim=-2).movedim(-1, 1)  # type: ignore[operator, no-any-return]
+
+
+#: The outputs by their names on pages.
+OUTPUTS: dict[str, type[Output]] = {output.kind: output for output in (Classes, Values, Gaussian)}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from tartree.nn import Classes, Gaussian, Tree
+from tartree.nn import Tree
 from tartree.training.batches import Batch, Rows
 from tartree.training.loss_gradient import loss_of
 from tartree.training.recipe import Recipe
@@ -39,7 +39,7 @@ def solve(tree: Tree, rows: Rows, recipe: Recipe, callbacks: Sequence[Callback] 
 
     from tartree.training.history import Epoch, History
 
-    if isinstance(tree.output, Gaussian):  # whose cost is no function that its gradient belongs to; its likelihood is
+    if not tree.output.has_exact_gradient:
         recipe = replace(recipe, loss="mixture")
     parameters = [p for p in tree.parameters() if p.requires_grad]
     dtype = parameters[0].dtype
@@ -94,10 +94,7 @@ def _double(batch: Batch) -> Batch:
 
 
 def _penalties(tree: Tree, recipe: Recipe, total: float) -> list[tuple[Tensor, float]]:
-    # Two classes have one logit in logistic regression, and the difference of two here: the same penalty on it is half
-    # as much in terms of the two.
-    twice = 2.0 if isinstance(tree.output, Classes) and tree.output.n_targets == 2 else 1.0
-    parts = ((tree.decision, recipe.decision_decay), (tree.leaf, recipe.leaf_decay * twice))
+    parts = ((tree.decision, recipe.decision_decay), (tree.leaf, recipe.leaf_decay * tree.output.leaf_penalty))
     return [
         (parameter, decay / (2 * total))
         for module, decay in parts

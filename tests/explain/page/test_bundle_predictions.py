@@ -12,6 +12,7 @@ from tartree import TartClassifier, TartRegressor, zoo
 from tartree.explain.page import write_report
 from tartree.explain.page.bundle import read
 from tartree.nn import ACTIVATIONS, Branching
+from tartree.nn.outputs import OUTPUTS
 from tests.explain.models import stir
 from tests.zoo.test_contract import SMALL
 
@@ -126,8 +127,8 @@ def test_the_page_computes_what_python_computes(visit, tmp_path, name, task):
 
 
 def test_every_activation_is_one_of_the_page():
-    line = next(line for line in read("branching.js").splitlines() if line.startswith("export const ACTIVATIONS"))
-    assert set(re.findall(r"\w+", line.partition("{")[2])) == set(ACTIVATIONS)
+    names = set(re.findall(r"^  (\w+): ", read("records.js"), re.MULTILINE))
+    assert names == set(ACTIVATIONS) | set(OUTPUTS)
 
 
 @pytest.mark.parametrize("name", [*zoo.PRESETS, "an imported tree"])

@@ -71,7 +71,7 @@ def test_scripts_are_one_module():
 def test_imports_name_what_is_exported():
     for path in FOLDER.glob("*.js"):
         for wanted, name in re.findall(r'^import \{([^}]*)\} from "\./(\w+\.js)";', path.read_text(), re.MULTILINE):
-            exported = re.findall(r"^export (?:function|const|class) (\w+)", (FOLDER / name).read_text(), re.MULTILINE)
+            exported = re.findall(r"^export (?:function|const|class) (\w+)", bundle.read(name), re.MULTILINE)
             assert {own.strip() for own in wanted.split(",")} <= set(exported), f"{path.name} from {name}"
 
 

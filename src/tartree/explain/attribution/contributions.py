@@ -20,7 +20,7 @@ from torch import Tensor
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.attribution.integrals import completed, mean_gradient
 from tartree.explain.tree_view.function_views import linear_parameters, scaled_logits, step_parameters
-from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, Tree, UniformDecision
 
 #: Numbers held at once.
 CHUNK_NUMBERS = 2**22
@@ -75,16 +75,16 @@ def _leaf_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Te
     if isinstance(tree.leaf, ConstantLeaf):
         return moves.new_zeros(*moves.shape, outputs)
     change = torch.einsum("mru,mruo->ro", arrival, at_rows.values - ref.values) / len(arrival)
-    parameters = linear_parameters(tree.leaf)
+    parameters = linear_parameters(tree.leaf) if tree.output.has_linear_mean or tree.output.is_classes else None
     if parameters is None:
 
         def mean_outputs(rows: Tensor, inputs: Tensor) -> Tensor:
             values = tree.output.mean(tree.leaf(inputs))[..., :outputs]
             return torch.einsum("mru,mruo->ro", arrival[:, rows], values.expand(-1, len(inputs), -1, -1)) / len(arrival)
 
-        return _by_inputs(mean_outputs, ref.x[0], moves, change, isinstance(tree.output, Classes))
+        return _by_inputs(mean_outputs, ref.x[0], moves, change, tree.output.is_classes)
     weight = parameters[0].unflatten(1, (-1, tree.output.n_numbers))  # (members, leaves, numbers, features)
-    if not isinstance(tree.output, Classes):  # the mean is linear: its terms are the parts
+    if tree.output.has_linear_mean:  # its terms are the parts
         slope = torch.einsum("mru,muof->rfo", arrival, weight[:, :, :outputs]) / len(arrival)
         return completed(slope * moves.unsqueeze(-1), change, moves)
     numbers, numbers_ref = tree.leaf(at_rows.x), tree.leaf(ref.x)  # (members, rows or 1, leaves, classes)
@@ -137,7 +137,7 @@ def _path_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Te
             branching = tree.branching.probabilities(tree.decision(inputs))
             return torch.einsum("mrb,mbo->ro", arrival[:, rows] * branching, value) / members
 
-        return _by_inputs(mean_below, ref.x[0], moves, change, isinstance(tree.output, Classes))
+        return _by_inputs(mean_below, ref.x[0], moves, change, tree.output.is_classes)
     weight, _ = scaled_logits(tree)  # (members, logits, features)
     logits_ref = tree.branching.scale(ref.logits)  # (members, 1, logits)
     move = tree.branching.scale(at_rows.logits) - logits_ref  # (members, rows, logits)

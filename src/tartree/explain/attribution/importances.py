@@ -20,7 +20,7 @@ from tartree.explain.attribution.gradients import mean_gradients
 from tartree.explain.simplification.subtree import logits_by_node
 from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.model import FittedModel, HasModel, fitted_model
-from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, Tree, UniformDecision
 from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 
@@ -165,7 +165,7 @@ def _strengths(tree: Tree, x: Tensor, row_shares: Tensor, columns: list[list[int
     return torch.cat(
         [
             _group_strengths(tree, tree.decision, x, covariance, columns, logits, contrast=True),
-            _group_strengths(tree, tree.leaf, x, covariance, columns, leaves, isinstance(tree.output, Classes)),
+            _group_strengths(tree, tree.leaf, x, covariance, columns, leaves, tree.output.is_classes),
         ],
         dim=1,
     )

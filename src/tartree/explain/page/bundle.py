@@ -10,16 +10,31 @@ import re
 from importlib.resources import files
 from typing import Any
 
+from tartree.nn import ACTIVATIONS
+from tartree.nn.outputs import OUTPUTS
+
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=function |const |class )", re.MULTILINE)
 PLACE = re.compile(r"\{\{([a-z-]+)\}\}")
 STYLES = ("page.css", "tree.css")
 FIRST_SCRIPT = "main.js"
+RECORDS = "records.js"  # generated
 
 
 def read(name: str) -> str:
-    """Return the text of a file in this folder."""
+    """Return the text of a file in this folder, or the script of the records of branching functions and outputs."""
+    if name == RECORDS:
+        return _records_script()
     return files("tartree.explain.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _records_script() -> str:
+    """Return the branching functions and the outputs in JavaScript, by name."""
+    parts = ['import { normalBelow } from "./mixture.js";\n']
+    for name, records in (("ACTIVATIONS", ACTIVATIONS), ("OUTPUTS", OUTPUTS)):
+        entries = "".join(f"  {key}: {record.javascript},\n" for key, record in records.items())
+        parts.append(f"export const {name} = {{\n{entries}}};\n")
+    return "\n".join(parts)
 
 
 def bundle_scripts(first: str = FIRST_SCRIPT) -> str:

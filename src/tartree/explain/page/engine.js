@@ -4,8 +4,9 @@
 // member is {decision, leaf, scales}: two functions of the row, each {kind, sizes, hidden, weights, biases}, and what
 // the temperature multiplies each logit by (null: nothing).
 
-import { branchShares, softmax } from "./branching.js";
+import { branchShares } from "./branching.js";
 import { mixtureQuantile } from "./mixture.js";
+import { OUTPUTS } from "./records.js";
 
 /** Numbers of {type, data}, base64 of little-endian float32 ("f4") or float64 ("f8"). */
 export function unpack(packed) {
@@ -112,16 +113,7 @@ function elu(value) {
 
 /** What a leaf predicts from its numbers: probabilities, or {mean, spread} of each target in units of the model. */
 export function readLeaf(output, numbers) {
-  if (output.kind === "classes") return softmax(numbers);
-  const n = output.nTargets;
-  return numbers.slice(0, n).map((mean, target) => ({
-    mean: output.limits ? Math.min(Math.max(mean, output.limits[target][0]), output.limits[target][1]) : mean,
-    spread: output.kind === "gaussian" ? softplus(numbers[n + target]) + output.floor : 0,
-  }));
-}
-
-function softplus(value) {
-  return Math.max(value, 0) + Math.log1p(Math.exp(-Math.abs(value)));
+  return OUTPUTS[output.kind].leaf(numbers, output);
 }
 
 /** Weights of the leaves in the prediction: their arrival, or all for the leaf of the largest arrival. */
@@ -135,7 +127,7 @@ export function leafWeights(model, arrivals) {
 /**
  * The prediction for an encoded row, and what led to it: {members, probabilities} or {members, targets}.
  *
- * A target is {value, std, low, high}: for Gaussian leaves the quantiles 0.05 and 0.95 of the mixture, otherwise null.
+ * A target is {value, std, low, high}: for leaves with a spread the quantiles 0.05 and 0.95 of the mixture, otherwise null.
  */
 export function predict(model, x) {
   const members = model.members.map((_, member) => evaluateMember(model, member, x));
@@ -143,7 +135,7 @@ export function predict(model, x) {
     weights: leafWeights(model, arrivals),
     leaves: numbers.map((entry) => readLeaf(model.output, entry)),
   }));
-  if (model.output.kind === "classes") {
+  if (model.output.isClasses) {
     const sums = new Array(model.output.nTargets).fill(0);
     for (const { weights, leaves } of memberParts) {
       leaves.forEach((leaf, index) => leaf.forEach((share, label) => (sums[label] += weights[index] * share)));
@@ -152,19 +144,20 @@ export function predict(model, x) {
     return { members, probabilities: sums.map((share) => share / total) };
   }
   const { nTargets, center, scale, kind } = model.output;
+  const { below } = OUTPUTS[kind];
   const targets = Array.from({ length: nTargets }, (_, target) => {
     const parts = memberParts.flatMap(({ weights, leaves }) =>
       leaves.map((leaf, index) => ({ share: weights[index] / members.length, ...leaf[target] })),
     );
     const original = (value) => center[target] + scale[target] * value;
     const mean = parts.reduce((sum, part) => sum + part.share * part.mean, 0);
-    if (kind !== "gaussian") return { value: original(mean), std: null, low: null, high: null };
+    if (!below) return { value: original(mean), std: null, low: null, high: null };
     const square = parts.reduce((sum, part) => sum + part.share * (part.mean ** 2 + part.spread ** 2), 0);
     return {
       value: original(mean),
       std: scale[target] * Math.sqrt(Math.max(square - mean * mean, 0)),
-      low: original(mixtureQuantile(parts, 0.05)),
-      high: original(mixtureQuantile(parts, 0.95)),
+      low: original(mixtureQuantile(parts, 0.05, below)),
+      high: original(mixtureQuantile(parts, 0.95, below)),
     };
   });
   return { members, targets };

@@ -84,7 +84,7 @@ function rowOf(result, encoded) {
   const { output } = models[state.model];
   const leafValues = numbers.map((entry) => {
     const leaf = readLeaf(output, entry);
-    if (output.kind === "classes") return leaf;
+    if (output.isClasses) return leaf;
     return leaf.map(({ mean }, target) => output.center[target] + output.scale[target] * mean);
   });
   const arrival = (node) => arrivals[node.layer][node.index];

@@ -1,4 +1,4 @@
-// The distribution of a regression's prediction: a mixture of Gaussians, one a leaf.
+// The distribution of a regression's prediction: a mixture, one component a leaf.
 
 /** Probability that a standard normal number is below z. */
 export function normalBelow(z) {
@@ -22,16 +22,16 @@ function tailFraction(z) {
   return z / fraction;
 }
 
-/** A quantile of a mixture of {share, mean, spread}, by bisection. */
-export function mixtureQuantile(parts, level) {
+/** A quantile of a mixture of {share, mean, spread}, by bisection; below(value, part) is the probability below it. */
+export function mixtureQuantile(parts, level, below) {
   const present = parts.filter((part) => part.share > 1e-12);
   let low = Math.min(...present.map((part) => part.mean - 10 * part.spread));
   let high = Math.max(...present.map((part) => part.mean + 10 * part.spread));
   for (let step = 0; step < 60; step += 1) {
     const middle = (low + high) / 2;
-    let below = 0;
-    for (const part of present) below += part.share * normalBelow((middle - part.mean) / part.spread);
-    if (below < level) low = middle;
+    let total = 0;
+    for (const part of present) total += part.share * below(middle, part);
+    if (total < level) low = middle;
     else high = middle;
   }
   return (low + high) / 2;

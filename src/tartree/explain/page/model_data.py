@@ -40,6 +40,7 @@ def plain_model(tree: TreeView) -> dict[str, Any]:
         "branching": tree.activation,
         "output": {
             "kind": tree.output.kind,
+            "isClasses": tree.output.is_classes,
             "nTargets": tree.output.n_targets,
             "nNumbers": tree.output.n_numbers,
             "center": tree.output.center.tolist(),

@@ -146,7 +146,7 @@ def _measure(
         return values, None, None
     truth = model.codec.truth(y, tree.n_rows)
     quantiles = None
-    if tree.output.kind == "gaussian":
+    if tree.output.has_spread:
         shape = (tree.n_rows, len(QUANTILE_LEVELS), -1)  # (rows, quantiles, targets)
         quantiles = model.predict_quantiles(X, QUANTILE_LEVELS).reshape(shape)
     return values, regression_quality(values, truth, quantiles), truth

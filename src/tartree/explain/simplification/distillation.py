@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tartree.explain import tree_evaluation as ev
-from tartree.nn import Classes, Tree
+from tartree.nn import Tree
 
 #: Power of the mean change that the second stage minimises, in place of the largest change; even.
 POWER = 12
@@ -76,7 +76,7 @@ def refit(
 
     def loss(stage: int) -> Tensor:
         predicted = predict_mean(tree, lesson.x, selection)
-        if stage == 0 and isinstance(tree.output, Classes):
+        if stage == 0 and tree.output.is_classes:
             return -(share * lesson.target * (predicted + 1e-9).log()).sum()
         if stage == 0:
             return (share * (predicted - lesson.target).square()).sum()

@@ -161,7 +161,7 @@ def harden(estimator: Model, X: Any) -> Model:
         torch.cat(bounds).clamp_min(0).numpy(),
         torch.cat(changes).numpy(),
         float(torch.cat(largest).mean()),
-        "" if model.is_classifier else " standard deviations of the target",
+        before.output.change_unit,
     )
     return like(estimator, harder.record(hardening=comparison))
 

@@ -24,7 +24,7 @@ from tartree.explain.tree_view.function_views import linear_parameters
 from tartree.explain.verification.boxes import data_box
 from tartree.explain.verification.certificates import Certificate, bound_change
 from tartree.model import FittedModel, Model, fitted_model, like
-from tartree.nn import Classes, MLPDecision, MLPLeaf, Tree
+from tartree.nn import MLPDecision, MLPLeaf, Tree
 
 #: Maximum number of rows of a refit; changes are measured on all rows.
 REFIT_ROWS = 2000
@@ -315,7 +315,7 @@ class _Work:
             terms_after=count_terms(final),
             low=tuple(box.low[0].tolist()),
             high=tuple(box.high[0].tolist()),
-            unit="" if isinstance(self.tree.output, Classes) else " standard deviations of the target",
+            unit=self.tree.output.change_unit,
         )
         return smaller.record(certificate=certificate)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -27,7 +27,7 @@ from tartree.explain.tree_view.views import (
     TreeView,
 )
 from tartree.model import FittedModel, HasModel, fitted_model
-from tartree.nn import Classes, Gaussian, Tree
+from tartree.nn import Tree
 from tartree.nn.paths import edge_shares, hard_paths
 from tartree.structure import Structure
 from tartree.table import Column
@@ -156,15 +156,17 @@ def make_view(
 
 def output_view(model: FittedModel) -> OutputView:
     output = model.tree.output
-    kind: Literal["classes", "values", "gaussian"] = "values"
-    if isinstance(output, Classes | Gaussian):
-        kind = "classes" if isinstance(output, Classes) else "gaussian"
-    floor, limits = 0.0, None
-    if isinstance(output, Gaussian):
-        limits = None if output.limits is None else tuple(output.limits)
-        narrow = torch.tensor([0.0] * output.n_targets + [-1e4] * output.n_targets, dtype=torch.float64)
-        floor = float(output.parameters(narrow)[1][0])
-    return OutputView(kind, output.n_targets, output.n_numbers, *model.target_scaling, floor, limits)
+    limits = None if output.limits is None else tuple(output.limits)
+    return OutputView(
+        output.kind,
+        output.n_targets,
+        output.n_numbers,
+        *model.target_scaling,
+        output.floor,
+        limits,
+        output.is_classes,
+        output.has_spread,
+    )
 
 
 def column_views(model: FittedModel) -> tuple[ColumnView, ...]:

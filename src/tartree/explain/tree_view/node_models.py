@@ -16,7 +16,7 @@ from tartree.explain.text.terms import TEXT_TERMS, LinearView, constant_view, li
 from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.explain.tree_view.views import ConditionView, LeafModelView, NodeView
 from tartree.model import FittedModel
-from tartree.nn import Classes, ConstantLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, Tree, UniformDecision
 from tartree.table import Feature
 
 FloatArray = NDArray[np.float64]
@@ -110,8 +110,8 @@ def leaf_models_of(
     """Return the model of each leaf of a member."""
     features = model.encoder.features_
     center, scale = model.target_scaling
-    mix = _contrasts(tree, len(outputs))  # (functions, numbers): logits less their mean, log odds, or means
-    names = _function_names(model, outputs)
+    mix = tree.output.functions()  # (functions, numbers): logits less their mean, log odds, or means
+    names = tree.output.function_names(outputs)
     shares: FloatArray | None = None
     shape = (tree.structure.n_leaves, tree.output.n_numbers)
     parameters = linear_parameters(tree.leaf)
@@ -176,23 +176,6 @@ def _leaf_text(name: str, function: LinearView, max_terms: int) -> str:
     if function.method == "constant":
         return f"{name} = {format_number(function.bias or 0.0)}"
     return f"{name} = {function.text_of(max_terms)}"
-
-
-def _contrasts(tree: Tree, n_outputs: int) -> FloatArray:
-    if not isinstance(tree.output, Classes):
-        return np.eye(n_outputs, tree.output.n_numbers)
-    if n_outputs == 2:
-        return np.array([[-1.0, 1.0]])
-    contrasts: FloatArray = np.eye(n_outputs) - 1 / n_outputs
-    return contrasts
-
-
-def _function_names(model: FittedModel, outputs: Sequence[str]) -> tuple[str, ...]:
-    if not model.is_classifier:
-        return tuple(outputs)
-    if len(outputs) == 2:
-        return (f"log odds of {outputs[1]}",)
-    return tuple(f"logit of {name}" for name in outputs)
 
 
 def _gradient_view(

@@ -26,8 +26,8 @@ class ColumnView:
     """
 
     name: str
-    kind: str  # "numeric", "boolean", "category" or "constant"
-    unit: str  # "number", "date", "datetime", "datetime[UTC]", "duration", "time"
+    kind: str  # of `tartree.table.columns.COLUMNS`: "numeric", "boolean", "category", "constant"
+    unit: str  # of `tartree.table.quantities.QUANTITIES`: "number", "date", "duration", ...
     whole: bool  # whole numbers only
     low: float | None
     high: float | None
@@ -170,13 +170,15 @@ class OutputView:
     (selection "multi") or of its leaf of the largest arrival, the first of equal ones ("single").
     """
 
-    kind: Literal["classes", "values", "gaussian"]
+    kind: str
     n_targets: int
     n_numbers: int
     center: FloatArray  # (outputs,)
     scale: FloatArray  # (outputs,)
     floor: float
     limits: tuple[tuple[float, float], ...] | None = None  # of the means of leaves, (targets, 2)
+    is_classes: bool = False
+    has_spread: bool = False
 
 
 @dataclass(frozen=True)

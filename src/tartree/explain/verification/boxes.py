@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.tree_view.function_views import scaled_logits
-from tartree.nn import Classes, ConstantLeaf, Gaussian, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.paths import edge_shares
 from tartree.nn.products import GroupedMLP
 from tartree.ops import ActivationFunction
@@ -191,12 +191,9 @@ def leaf_interval(tree: Tree, boxes: Boxes) -> Interval:
         return Interval(values, values)
     assert isinstance(tree.leaf, MLPLeaf)
     mlp = tree.leaf.mlp
-    if not isinstance(tree.output, Classes):
+    if not tree.output.is_classes:  # means rise with the raw outputs, so the ends of an interval stay its ends
         low, high = (part.unflatten(-1, (-1, tree.leaf.n_numbers)) for part in perceptron(boxes, mlp))
-        low, high = low[..., :outputs], high[..., :outputs]
-        if isinstance(tree.output, Gaussian):  # limits rise with the mean, so the ends of an interval stay its ends
-            low, high = tree.output.limited(low), tree.output.limited(high)
-        return Interval(low, high)
+        return Interval(tree.output.point(low), tree.output.point(high))
     if len(mlp.weights) == 1:
         weight, bias = (part.unflatten(1, (-1, outputs)) for part in (mlp.weights[0], mlp.biases[0]))
         return softmax_interval(boxes, weight, bias)

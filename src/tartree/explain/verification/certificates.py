@@ -29,7 +29,7 @@ from tartree.explain.verification.boxes import (
     leaf_interval,
     node_intervals,
 )
-from tartree.nn import Classes, ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 
@@ -202,7 +202,7 @@ def change_bounds(before: Tree, after: Tree, origin: Origin | None, boxes: Boxes
     interval = pair.chosen(before) - pair.chosen(after) if chosen else pair.difference((0, 0), (0, 0))
     mean = Interval(interval.low.mean(0), interval.high.mean(0))  # over members
     bounds = mean.size().amax(-1)
-    return bounds.clamp_max(1.0) if isinstance(before.output, Classes) else bounds
+    return bounds.clamp_max(before.output.max_change)
 
 
 class _Pair:
@@ -388,8 +388,10 @@ def _leaf_difference(before: Tree, after: Tree, u: int, h: int, boxes: Boxes) ->
     if len(first.weights) == 1:
         weight = first.weights[0][:, rows[0]] - second.weights[0][:, rows[1]]
         bias = first.biases[0][:, rows[0]] - second.biases[0][:, rows[1]]
-        if not isinstance(before.output, Classes):
+        if before.output.has_linear_mean:
             return affine(boxes, weight, bias)
+        if not before.output.is_classes:
+            return None
         most = (_range(boxes, weight, bias) / 4).clamp_max(1.0).unsqueeze(-1).expand(-1, -1, outputs)
         return Interval(-most, most)
     if all(
