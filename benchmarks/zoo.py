@@ -71,15 +71,9 @@ def measure_sets(arguments: argparse.Namespace) -> dict[str, Any]:
     for data, load in SETS.items():
         X, y = load(return_X_y=True)
         folds = StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)
-<<<<<<< HEAD
-        scores = [DecisionTreeClassifier(random_state=0).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]
-        rows.append({"model": "CART", "data": data, "score": mean(scores), "versions": versions("cpu")})
-    # Rows that were not asked for stay as they were measured.
-=======
         accuracies = [DecisionTreeClassifier(random_state=0).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]
         rows.append({"model": "CART", "data": data, "score": mean(accuracies), "versions": versions("cpu")})
     # Rows that were not requested keep their earlier results.
->>>>>>> w-docs
     new = {(row["model"], row["data"]) for row in rows}
     path = arguments.out.with_suffix(".json")
     before = json.loads(path.read_text()).get("sets", {}).get("rows", []) if path.exists() else []
@@ -95,29 +89,6 @@ def measure_warm(arguments: argparse.Namespace) -> dict[str, Any]:
     return zoo_warm.measure(arguments, before, versions(arguments.device, threads=1))
 
 
-<<<<<<< HEAD
-def read_idx(path: Path) -> np.ndarray:
-    """An array from a file in idx format."""
-    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    if raw[:3] != b"\x00\x00\x08":
-        raise ValueError(f"{path} must be a file of bytes in idx format, got one that begins with {raw[:4]!r}")
-    shape = np.frombuffer(raw, ">u4", count=raw[3], offset=4).astype(int)
-    return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
-
-
-def images(folder: Path) -> list[np.ndarray]:
-    """Training images and labels, test images and labels; images are rows of numbers from 0 to 1."""
-    arrays = []
-    for part in ("train", "t10k"):
-        for what in ("images-idx3", "labels-idx1"):
-            path = next((p for p in sorted(folder.glob(f"{part}-{what}-ubyte*"))), None)
-            if path is None:
-                raise FileNotFoundError(f"{folder} must hold {part}-{what}-ubyte.gz")
-            array = read_idx(path)
-            arrays.append(
-                array.astype(np.int64) if array.ndim == 1 else array.reshape(len(array), -1) / np.float32(255)
-            )
-=======
 def images(folder: Path) -> list[np.ndarray]:
     """Return training images, test images (rows of numbers from 0 to 1), training labels and test labels."""
     arrays = []
@@ -127,7 +98,6 @@ def images(folder: Path) -> list[np.ndarray]:
             raise FileNotFoundError(f"{folder} must hold {name}")
         array = read_idx(path)
         arrays.append(array.astype(np.int64) if array.ndim == 1 else array.reshape(len(array), -1) / np.float32(255))
->>>>>>> w-docs
     return arrays
 
 
@@ -136,17 +106,10 @@ def measure_images(model: Any, folder: Path, arguments: argparse.Namespace) -> d
     start = time.perf_counter()
     model.set_params(device=arguments.device, random_state=0, verbose=1).fit(X, y)
     seconds = time.perf_counter() - start
-<<<<<<< HEAD
-    entry: dict[str, Any] = {"fit_s": round(seconds, 1), "rows": len(X), "parameters": model.n_parameters_}
-    for selection in ("multi", "single"):
-        entry[selection] = mean([model.set_params(selection=selection).score(X_test, y_test)])
-    return entry
-=======
     result: dict[str, Any] = {"fit_s": round(seconds, 1), "rows": len(X), "parameters": model.n_parameters_}
     for selection in ("multi", "single"):
         result[selection] = mean([model.set_params(selection=selection).score(X_test, y_test)])
     return result
->>>>>>> w-docs
 
 
 def measure_sdt(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -225,17 +188,10 @@ def main() -> None:
     warnings.filterwarnings("ignore", category=FutureWarning)
     path = arguments.out.with_suffix(".json")
     for part in parts:
-<<<<<<< HEAD
-        measured = PARTS[part](arguments)
-        results = json.loads(path.read_text()) if path.exists() else {}
-        # The parts warm and sets say of each of their rows what it was measured with.
-        results[part] = measured if part in ("warm", "sets") else {"versions": versions(arguments.device), **measured}
-=======
         entry = PARTS[part](arguments)
         results = json.loads(path.read_text()) if path.exists() else {}
         # Each row of the parts warm and sets has its versions.
         results[part] = entry if part in ("warm", "sets") else {"versions": versions(arguments.device), **entry}
->>>>>>> w-docs
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(results, indent=2) + "\n")
         print(f"{part}: written to {path}", flush=True)

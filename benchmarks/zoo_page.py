@@ -22,18 +22,6 @@ SECTIONS: dict[str, tuple[str, str, str, str]] = {
     "dt": (
         "DT, decision tree",
         "f is the indicator of one feature against one threshold, g is constant. `tartree.zoo.from_sklearn` takes "
-<<<<<<< HEAD
-        "a tree or an ensemble that scikit-learn, XGBoost or LightGBM has grown: predictions equal the source's "
-        "on every row, on thresholds and with missing values (XGBoost computes in single precision: where two classes "
-        "are "
-        'equally likely to its last digit, the label may be the other; and with `booster="dart"` its own regressors '
-        "add in another order than its boosters, so that the last digits may differ). "
-        "`tartree.zoo.make` with `dt` trains one by gradient: a node "
-        "picks a feature straight through, its sigmoid becomes a step when it predicts. `tartree.zoo.to_sklearn` "
-        "gives either of them back to scikit-learn, which rounds columns to single precision: where values differ in "
-        "the last digits of double precision alone, scale them first. An ensemble is explained tree by tree, by "
-        "`model.one_tree(0)`.",
-=======
         "a tree or an ensemble of scikit-learn, XGBoost or LightGBM: predictions equal the source's on every row, also "
         "on thresholds and with missing values. (XGBoost computes in single precision: where two classes are equally "
         'likely up to its last digit, the label may differ; and with `booster="dart"` its regressors add in another '
@@ -42,7 +30,6 @@ SECTIONS: dict[str, tuple[str, str, str, str]] = {
         "estimator, and its sigmoid becomes a step in prediction. `tartree.zoo.to_sklearn` converts either of them to "
         "scikit-learn, which rounds columns to single precision: scale values first if they differ only in the last "
         "digits of double precision. Explain an ensemble tree by tree, with `model.one_tree(0)`.",
->>>>>>> w-docs
         "L. Breiman, J. Friedman, C. Stone, R. Olshen, *Classification and Regression Trees*, 1984.",
         """from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
@@ -75,22 +62,12 @@ print(model.members, "trees;", model.tree_.decision.n_seen, "features a node")""
     ),
     "dndf": (
         "DNDF, deep neural decision forest",
-<<<<<<< HEAD
-        "One network below all nodes of all trees; only the last linear map belongs to a node. `tartree.nn.Conv` is a "
-        "small convolutional network for images that come as rows. Any module from (batch, features) to "
-        "(batch, width) can replace it, as `decision=module`: every fit trains a copy of it; "
-        "`tartree.nn.Backbone` takes a function that makes one, and the share of its numbers that a tree sees. Leaves "
-        "learn by gradient together with the decisions, or in turns with them by `tartree.zoo.fit_alternating`. It is "
-        "meant for many images, whose pixels stay as they are; columns of a table are better standardised, by "
-        '`numeric="standard"`.',
-=======
         "All nodes of all trees share a network; only the last linear map belongs to a node. `tartree.nn.Conv` is a "
         "small convolutional network for images given as rows. Any module from (batch, features) to (batch, width) can "
         "replace it, as `decision=module`; every fit trains a copy of it. `tartree.nn.Backbone` takes a function that "
         "makes the network, and the share of its outputs that each tree sees. Leaves are trained by gradient together "
         "with the decisions, or alternately by `tartree.zoo.fit_alternating`. The model is meant for many images, "
         'whose pixels are not scaled; for columns of a table use `numeric="standard"`.',
->>>>>>> w-docs
         "P. Kontschieder, M. Fiterau, A. Criminisi, S. Rota Bulò, *Deep Neural Decision Forests*, 2015.",
         """from tartree.nn import Conv
 
@@ -206,13 +183,8 @@ def text(measured: dict[str, Any]) -> str:
     for name, (title, what, paper, example) in SECTIONS.items():
         lines += [f"## {title}", "", *wrapped(what), "", *wrapped(f"Source: {paper}"), ""]
         lines += ["```python", example, "```", ""]
-<<<<<<< HEAD
-        for model in TOGETHER.get(name, (name,)):
-            lines += scores(measured, model)
-=======
         for member in TOGETHER.get(name, (name,)):
             lines += scores(measured, member)
->>>>>>> w-docs
         lines += special(measured, name)
     lines += warm(measured)
     lines += made_by(measured)
@@ -232,13 +204,8 @@ def scores(measured: dict[str, Any], name: str) -> list[str]:
     if not rows:
         return []
     cart = {row["data"]: row["score"] for row in measured["sets"]["rows"] if row["model"] == "CART"}
-<<<<<<< HEAD
-    text = [f"{row['data']} {100 * row['score']:.1f} %" for row in rows]
-    line = f"Accuracy of `{name}` over five folds: {', '.join(text)}."
-=======
     accuracies = [f"{row['data']} {100 * row['score']:.1f} %" for row in rows]
     line = f"Accuracy of `{name}` over five folds: {', '.join(accuracies)}."
->>>>>>> w-docs
     if name == "dt":
         grown = ", ".join(f"{data} {100 * score:.1f} %" for data, score in cart.items())
         line += f" CART of scikit-learn, fully grown: {grown}."
@@ -249,28 +216,6 @@ def special(measured: dict[str, Any], name: str) -> list[str]:
     """Return results that only this model has, as a paragraph."""
     if name not in measured:
         return []
-<<<<<<< HEAD
-    entry = measured[name]
-    if name == "nrf":
-        text = [
-            f"on {row['data']} R2 {row['r2']:.3f}, and {100 * row['covered']:.1f} % of the held-out targets lie in the "
-            "90 % interval"
-            for row in entry["rows"]
-        ]
-        wide = [row["data"] for row in entry["rows"] if row["covered"] > 0.92]
-        narrow = [row["data"] for row in entry["rows"] if row["covered"] < 0.88]
-        line = "Over five folds and three seeds: " + "; ".join(text) + "."
-        for names, word in ((wide, "wide"), (narrow, "narrow")):
-            line += f" Intervals are too {word} on {' and '.join(names)}." if names else ""
-        return [*wrapped(line), ""]
-    what = f"depth {entry['depth']}" if "depth" in entry else f"{zoo.make(name).members} trees"
-    if "batch_size" in entry:
-        what += f", {entry['epochs']} epochs in batches of {entry['batch_size']}"
-    line = (
-        f"{entry['data']} ({what}, {entry['rows']:,} rows to learn from, {entry['fit_s']:.0f} s): "
-        f"{100 * entry['multi']:.2f} % of the test images with all leaves, "
-        f"{100 * entry['single']:.2f} % with the likeliest leaf."
-=======
     result = measured[name]
     if name == "nrf":
         parts = [
@@ -290,7 +235,6 @@ def special(measured: dict[str, Any], name: str) -> list[str]:
     line = (
         f"{result['data']} ({settings}, {result['rows']:,} training rows, {result['fit_s']:.0f} s): test accuracy "
         f"{100 * result['multi']:.2f} % with all leaves, {100 * result['single']:.2f} % with the most probable leaf."
->>>>>>> w-docs
     )
     return [*wrapped(line), ""]
 
@@ -300,17 +244,6 @@ def warm(measured: dict[str, Any]) -> list[str]:
         "## Warm starts from CART",
         "",
         *wrapped(
-<<<<<<< HEAD
-            "`tartree.zoo.warm_start` continues from a tree of scikit-learn. Thresholds become sigmoids, whose "
-            "temperature is that of the best likelihood in a cross-validation of trees grown the same way; leaves "
-            "become linear; then all of it is trained, and decisions may look at more than one feature: for 100 "
-            "epochs, or 1,000 steps where those would be more. The result is a `TartClassifier` or `TartRegressor` "
-            "with the structure of the tree. `tartree.zoo.soften` "
-            "stops before the training. Weights of rows (`sample_weight`) and the tree's `class_weight` count in the "
-            "leaves and in training. The result cannot be fitted again, and its clone is an ordinary tree; with "
-            "`warm_start=True` its training goes on. A tree that `from_sklearn` imported cannot be grown again: its "
-            "leaves alone are cross-validated, which favours lower temperatures."
-=======
             "`tartree.zoo.warm_start` starts from a tree of scikit-learn. Thresholds become sigmoids, whose "
             "temperature has the best likelihood in a cross-validation of trees grown the same way; leaves become "
             "linear; then all parameters are trained for 100 epochs, or for 1,000 steps if that is less, and "
@@ -320,7 +253,6 @@ def warm(measured: dict[str, Any]) -> list[str]:
             "fitted again, and its clone is an ordinary tree; with `warm_start=True` training continues. A tree "
             "imported by `from_sklearn` cannot be grown again: only its leaves are cross-validated, which favours "
             "lower temperatures."
->>>>>>> w-docs
         ),
         "",
         "```python",
@@ -344,14 +276,9 @@ def warm(measured: dict[str, Any]) -> list[str]:
     better = sum(row["warm"] > row["cart"] for row in sets)
     equal = sum(row["warm"] == row["cart"] for row in sets)
     worst = min(sets, key=lambda row: row["warm"] - row["cart"])
-<<<<<<< HEAD
-    text = (
-        f"Mean accuracy on the official splits. Of {len(sets)} sets, {better} are better than the tree they came from, "
-=======
     notes = f" ({'; '.join(worst['notes'])})" if worst.get("notes") else ""
     text = (
         f"Mean accuracy on the official splits. Of {len(sets)} sets, {better} are better than their source tree, "
->>>>>>> w-docs
         f"{equal} equal, {len(sets) - better - equal} worse; the worst is {worst['data']}, "
         f"{100 * worst['cart']:.1f} % to {100 * worst['warm']:.1f} %{notes}."
     )
@@ -361,10 +288,6 @@ def warm(measured: dict[str, Any]) -> list[str]:
 def made_by(measured: dict[str, Any]) -> list[str]:
     if not measured:
         return []
-<<<<<<< HEAD
-    lines = ["## Measured with", "", "| part | with |", "|---|---|"]
-=======
->>>>>>> w-docs
     text = (
         "Settings of `dt`, `sdt`, `dndf` and `nrf` were chosen with these same sets in view, those of `tart-max` on "
         "held-out quarters of the training rows of the UCI sets, and the recipe of the soft tree on MNIST among six by "
@@ -372,21 +295,12 @@ def made_by(measured: dict[str, Any]) -> list[str]:
         "sets were used, except the bound on the steps of large tables, which was set for its time alone."
     )
     parts: list[tuple[str, dict[str, Any]]] = []
-<<<<<<< HEAD
-    for part, entry in measured.items():
-        by_group = [(f"{part}, {group}", means) for group, means in entry["groups"].items()] if part == "warm" else []
-        by_model = {row["versions"]: (part, row) for row in entry["rows"]} if part == "sets" else {}
-        parts += by_group or list(by_model.values()) or [(part, entry)]
-    table = (f"| {part} | {entry['versions']} |" for part, entry in parts)
-    return [*lines, *table, "", *wrapped(text), ""]
-=======
     for part, result in measured.items():
         by_group = [(f"{part}, {group}", row) for group, row in result["groups"].items()] if part == "warm" else []
         by_model = {row["versions"]: (part, row) for row in result["rows"]} if part == "sets" else {}
         parts += by_group or list(by_model.values()) or [(part, result)]
     rows = [[part, result["versions"]] for part, result in parts]
     return ["## Measured with", "", *table(["part", "with"], rows), "", *wrapped(text), ""]
->>>>>>> w-docs
 
 
 def picture(path: Path) -> None:
@@ -397,17 +311,6 @@ def picture(path: Path) -> None:
     from matplotlib import pyplot as plt
 
     shown = {name: matrices(name) for name in zoo.PRESETS}
-<<<<<<< HEAD
-    deepest = max(len(entry) for entry in shown.values())
-    heights = [1.0 if entry else 0.3 for entry in shown.values()]
-    figure, grid = plt.subplots(
-        len(shown), deepest, figsize=(1.25 * deepest + 1.2, 1.1 * sum(heights)), height_ratios=heights
-    )
-    for row, (name, entry) in enumerate(shown.items()):
-        for d in range(deepest):
-            axes = grid[row, d]
-            if d >= len(entry):
-=======
     deepest = max(len(series) for series in shown.values())
     heights = [1.0 if series else 0.3 for series in shown.values()]
     figure, grid = plt.subplots(
@@ -417,16 +320,11 @@ def picture(path: Path) -> None:
         for d in range(deepest):
             axes = grid[row, d]
             if d >= len(series):
->>>>>>> w-docs
                 axes.axis("off")
                 if d == 0:
                     axes.text(0.0, 0.5, "D = 0: one leaf", va="center", fontsize=7, color="0.35")
                 continue
-<<<<<<< HEAD
-            matrix = entry[d]
-=======
             matrix = series[d]
->>>>>>> w-docs
             axes.imshow(
                 np.where(matrix == 0, np.nan, matrix),
                 cmap="Blues",
@@ -450,11 +348,7 @@ def picture(path: Path) -> None:
 
 
 def matrices(name: str) -> list[np.ndarray]:
-<<<<<<< HEAD
-    """Transition matrices of a fitted model for one row of iris; reachable nodes are above zero."""
-=======
     """Return transition matrices of a fitted model for one row of iris; reachable entries are above zero."""
->>>>>>> w-docs
     from sklearn.datasets import load_iris
     from sklearn.tree import DecisionTreeClassifier
 
@@ -472,10 +366,4 @@ def matrices(name: str) -> list[np.ndarray]:
     branching = tree.branching.probabilities(tree.decision(x))[0, 0].detach()
     filled = ops.transition_matrices(branching, structure)
     possible = ops.transition_matrices(torch.ones_like(branching), structure)
-<<<<<<< HEAD
-    return [
-        np.where(reachable > 0, np.maximum(matrix, 1e-3), 0) for matrix, reachable in zip(filled, possible, strict=True)
-    ]
-=======
     return [np.where(mask > 0, np.maximum(matrix, 1e-3), 0) for matrix, mask in zip(filled, possible, strict=True)]
->>>>>>> w-docs

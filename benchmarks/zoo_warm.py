@@ -1,12 +1,7 @@
 """Warm starts compared with their source trees on the UCI sets; called by `python benchmarks/zoo.py --only warm`.
 
-<<<<<<< HEAD
-One line for each set and split goes to a file as soon as it is measured, so an interrupted run can be resumed. The
-summary counts a set when all of its splits are measured, and the measured sets of each group.
-=======
 A line for each set and split is appended to a file when it is done, so a stopped run can be resumed. The summary
 includes a set when all of its splits are done, and states for each group how many of its sets have been measured.
->>>>>>> w-docs
 """
 
 from __future__ import annotations
@@ -42,11 +37,7 @@ def measure(arguments: argparse.Namespace, before: dict[str, Any], versions: str
     """Run what is left of the groups, and return the entry of zoo.json from `before` and all lines of the file."""
     results = Results(arguments.out.with_name(arguments.out.name + "-warm.jsonl"), numbers="warm")
     index = uci_index().sets
-<<<<<<< HEAD
-    jobs = _left(results, {name: entry for name, entry in index.items() if entry.group in arguments.groups}, arguments)
-=======
     jobs = _left(results, {name: data for name, data in index.items() if data.group in arguments.groups}, arguments)
->>>>>>> w-docs
     start, done = time.perf_counter(), 0
     try:
         function = partial(measure_split, device=arguments.device, versions=versions)
@@ -55,28 +46,16 @@ def measure(arguments: argparse.Namespace, before: dict[str, Any], versions: str
                 results.append([line])
                 print(f"[{done}/{len(jobs)}, {time.perf_counter() - start:.0f} s] {_brief(line)}", flush=True)
     except TimeIsUp:
-<<<<<<< HEAD
-        print(f"stopped after {arguments.limit_seconds} s, {done} of {len(jobs)} done; the same command resumes")
-=======
         print(f"stopped after {arguments.limit_seconds} s, {done} of {len(jobs)} done; run the same command to resume")
->>>>>>> w-docs
     return summary(results, index, before, arguments.splits)
 
 
 def _left(results: Results, sets: dict[str, UciSummary], arguments: argparse.Namespace) -> list[Job]:
-<<<<<<< HEAD
-    """Sets and splits without a number yet, those that take longest first; failures when asked for."""
-    lines = results.read()
-
-    def is_left(name: str, split: int) -> bool:
-        line = lines.get((_model(split), name))
-=======
     """Return sets and splits without a result, longest first; with `retry` also failures."""
     saved = results.read()
 
     def is_left(name: str, split: int) -> bool:
         line = saved.get((_model(split), name))
->>>>>>> w-docs
         return line is None or (bool(line.get("failure")) and arguments.retry)
 
     # The leaves of a fully grown tree are proportional to the rows, and every row reaches every leaf.
@@ -84,22 +63,8 @@ def _left(results: Results, sets: dict[str, UciSummary], arguments: argparse.Nam
     return [(name, split) for name in order for split in range(arguments.splits) if is_left(name, split)]
 
 
-<<<<<<< HEAD
-def _each(jobs: list[Job], versions: str, arguments: argparse.Namespace) -> Iterator[Line]:
-    function = partial(measure_split, device=arguments.device, versions=versions)
-    if arguments.processes == 1:
-        yield from map(function, jobs)
-        return
-    with closing(call_in_processes(function, jobs, arguments.processes)) as results:
-        yield from (line for _, line in results)
-
-
-def measure_split(job: Job, device: str, versions: str) -> Line:
-    """Return the accuracies of the tree, of its soft form, and after training, or the reason of a failure."""
-=======
 def measure_split(job: Job, device: str, versions: str) -> Line:
     """Return accuracies of the tree, the soft tree, and the trained tree, or a failure."""
->>>>>>> w-docs
     torch.set_num_threads(1)
     name, split = job
     data = load_uci(name)
@@ -114,39 +79,13 @@ def measure_split(job: Job, device: str, versions: str) -> Line:
         for label, model in zip(LABELS, (cart, soft, warm), strict=True):
             line[label] = round(float(model.score(data.X[test], data.y[test])), 5)
         line |= {"leaves": int(cart.get_n_leaves()), "temperature": soft.temperature_}
-<<<<<<< HEAD
-    except (ValueError, RuntimeError, MemoryError, FloatingPointError) as error:  # the other sets continue
-        line["failure"] = f"{type(error).__name__}: {error}"
-=======
     except (ValueError, RuntimeError, MemoryError, FloatingPointError) as error:  # the other sets still run
         line["failure"] = failure_text(error)
->>>>>>> w-docs
     return {**line, "seconds": round(time.perf_counter() - start, 2), "versions": versions}
 
 
 def summary(results: Results, index: dict[str, UciSummary], before: dict[str, Any], splits: int) -> dict[str, Any]:
     """Return means of each set and each group; a set without lines keeps its entry."""
-<<<<<<< HEAD
-    measured = {(line["set"], line["split"]): line for line in results.read().values() if not line["failure"]}
-    sets = {entry["data"]: entry for entry in before.get("sets", [])}
-    for name, about in index.items():
-        lines = [measured[name, split] for split in range(splits) if (name, split) in measured]
-        if len(lines) == splits >= sets.get(name, {"splits": 0})["splits"]:  # not in place of more
-            means = {label: _mean([line[label] for line in lines]) for label in LABELS}
-            entry = {"data": name, "group": about.group, "splits": splits, "versions": _versions(lines)}
-            sets[name] = {**entry, **means, "notes": list(about.notes)}
-    groups = {}
-    for group in GROUPS:
-        group_sets = [entry for entry in sets.values() if entry["group"] == group]
-        if not group_sets:
-            continue
-        groups[group] = {
-            "sets": len(group_sets),
-            "of": sum(about.group == group for about in index.values()),
-            "splits": min(entry["splits"] for entry in group_sets),
-            **{label: _mean([entry[label] for entry in group_sets]) for label in LABELS},
-            "versions": _versions(group_sets),
-=======
     done = {(line["set"], line["split"]): line for line in results.read().values() if not line["failure"]}
     sets = {entry["data"]: entry for entry in before.get("sets", [])}
     for name, data in index.items():
@@ -166,7 +105,6 @@ def summary(results: Results, index: dict[str, UciSummary], before: dict[str, An
             "splits": min(entry["splits"] for entry in entries),
             **{label: _mean([entry[label] for entry in entries]) for label in LABELS},
             "versions": _versions(entries),
->>>>>>> w-docs
         }
         print(group, groups[group])
     return {"groups": groups, "sets": [sets[name] for name in sorted(sets)]}
@@ -202,13 +140,8 @@ def _model(split: int) -> str:
 def _brief(line: Line) -> str:
     if line["failure"]:
         return f"{line['set']} {line['split']} FAILED: {line['failure']}"
-<<<<<<< HEAD
-    text = ", ".join(f"{label} {100 * line[label]:.1f}" for label in LABELS)
-    return f"{line['set']} {line['split']}: {text}; {line['leaves']} leaves, {line['seconds']:.1f} s"
-=======
     accuracies = ", ".join(f"{label} {100 * line[label]:.1f}" for label in LABELS)
     return f"{line['set']} {line['split']}: {accuracies}; {line['leaves']} leaves, {line['seconds']:.1f} s"
->>>>>>> w-docs
 
 
 def _mean(values: list[float]) -> float:
