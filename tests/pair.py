@@ -6,16 +6,16 @@ import threading
 from tartree.training.worker_group import SingleWorker
 
 
-def make_team(size):
-    """Members of one team; an error of one ends the waiting of the others with `barrier.abort()`."""
+def make_workers(size):
+    """Workers of one group; an error of one ends the waiting of the others with `barrier.abort()`."""
     barrier, board = threading.Barrier(size), [None] * size
 
     class Worker(SingleWorker):
         def __init__(self, rank):
             self.rank, self.size, self.barrier = rank, size, barrier
 
-        def gather(self, thing):
-            board[self.rank] = pickle.dumps(thing)  # what workers send each other must be plain data
+        def gather(self, value):
+            board[self.rank] = pickle.dumps(value)  # what workers send each other must be plain data
             barrier.wait(60)
             found = [pickle.loads(other) for other in board]
             barrier.wait(60)
@@ -34,7 +34,7 @@ def make_team(size):
 
 
 def together(work, size=2):
-    """What `work(worker)` gives for each member of a team; the first error is raised."""
+    """What `work(worker)` gives for each worker of a group; the first error is raised."""
     found, errors = {}, []
 
     def run(worker):
@@ -44,7 +44,7 @@ def together(work, size=2):
             errors.append(error)
             worker.barrier.abort()
 
-    threads = [threading.Thread(target=run, args=(worker,)) for worker in make_team(size)]
+    threads = [threading.Thread(target=run, args=(worker,)) for worker in make_workers(size)]
     for thread in threads:
         thread.start()
     for thread in threads:

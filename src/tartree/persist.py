@@ -3,15 +3,15 @@
 Layout of a file, which any safetensors reader opens::
 
     8 bytes      length of the header, little-endian
-    header       JSON: dtype, shape and place of each array, and under "__metadata__" four texts:
+    header       JSON: dtype, shape and offset of each array, and under "__metadata__" four texts:
                      format    "tartree"
                      version   "1"
-                     document  JSON: whatever is not an array
+                     document  JSON: everything but the arrays
                      checksum  SHA-256 of version, document and every array's name, dtype, shape and bytes
     the rest     the arrays, little-endian, one after the other up to the last byte
 
-Nothing in a file is ever executed: it holds numbers and text, and reading it is parsing and checking. The checksum
-finds damage, not malice: who can write a file can write its checksum too. To know who wrote it, sign the file.
+Nothing in a file is ever executed: it holds numbers and text, which are parsed and checked. The checksum detects
+damage, not malice: who can write a file can write its checksum too. To prove who wrote a file, sign it.
 """
 
 from __future__ import annotations
@@ -52,17 +52,25 @@ _DTYPES |= {
 
 
 class ModelFileError(ValueError):
-    """A file that is not a whole and sound model of this or an earlier format; the message says which."""
+    """A file that is not a complete, valid model of this or an earlier format; the message says why."""
 
 
 def write(path: str | bytes | os.PathLike[Any], document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a document and arrays to one file, which appears whole or, if anything fails, stays as it was.
+    """Write a document and arrays to one file; if anything fails, an earlier file stays as it was.
 
-    The document is JSON data that reads back as it is: dicts with text keys, lists, text, finite numbers, booleans and
-    None. Arrays have any shape and a boolean, integer or float dtype. The same content gives the same bytes.
+    Parameters
+    ----------
+    path : path of the file
+    document : dict
+        JSON data that reads back unchanged: dicts with text keys, lists, text, finite numbers, booleans and None. The
+        same content gives the same bytes.
+    arrays : mapping of str to ndarray
+        Of any shape and a boolean, integer or float dtype.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from tartree.persist import read, write
     >>> write("model.tart", {"classes": ["no", "yes"]}, {"weight": np.ones((2, 3))})  # doctest: +SKIP
     >>> document, arrays = read("model.tart")  # doctest: +SKIP
     """
@@ -75,7 +83,28 @@ def write(path: str | bytes | os.PathLike[Any], document: dict[str, Any], arrays
 
 
 def read(path: str | bytes | os.PathLike[Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Read what `write` wrote, bit for bit, or raise `ModelFileError`; the arrays are the caller's own."""
+    """Read what `write` wrote, bit for bit.
+
+    Parameters
+    ----------
+    path : path of the file
+
+    Returns
+    -------
+    document : dict
+    arrays : dict of str to ndarray
+        Copies, which the caller may change.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, is no model, or has a newer format.
+
+    Examples
+    --------
+    >>> from tartree.persist import read
+    >>> document, arrays = read("model.tart")  # doctest: +SKIP
+    """
     path = os.fsdecode(path)
     with open(path, "rb") as file:
         try:
@@ -87,7 +116,7 @@ def read(path: str | bytes | os.PathLike[Any]) -> tuple[dict[str, Any], dict[str
 def _encode(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tuple[bytes | memoryview, ...]:
     text = json.dumps(document, allow_nan=False, separators=(",", ":"))
     if not isinstance(document, dict) or _parse(text) != document:
-        raise TypeError("a document must be a dict of JSON data that reads back as it is: text keys, lists, no tuples")
+        raise TypeError("a document must be a dict of JSON data that reads back unchanged: text keys, lists, no tuples")
     plain = {name: _little_endian(name, array) for name, array in arrays.items()}
     version = str(FORMAT_VERSION)
     metadata = {"format": _FORMAT, "version": version, "document": text, "checksum": _checksum(version, text, plain)}
@@ -98,16 +127,16 @@ def _encode(document: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> tup
     header = json.dumps({"__metadata__": metadata, **entries}, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)  # the arrays start at a multiple of 8 bytes
     if len(header) > _HEADER_LIMIT:
-        raise ValueError(f"a document must take less than {_HEADER_LIMIT} bytes as JSON, however: {len(header)} bytes")
+        raise ValueError(f"a document must take less than {_HEADER_LIMIT} bytes as JSON, got {len(header)} bytes")
     return len(header).to_bytes(8, "little"), header, body[start:]
 
 
 def _little_endian(name: str, array: NDArray[Any]) -> NDArray[Any]:
     if name == "__metadata__":
-        raise ValueError("an array must not be named __metadata__, which safetensors keeps for itself")
+        raise ValueError("an array must not be named __metadata__, which safetensors reserves")
     if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("<").str not in _DTYPES.values():
-        came = getattr(array, "dtype", type(array).__name__)
-        raise TypeError(f"arrays must be of numpy, with a boolean, integer or float dtype, however: {name!r} is {came}")
+        kind = getattr(array, "dtype", type(array).__name__)
+        raise TypeError(f"arrays must be of numpy, with a boolean, integer or float dtype, got {kind} for {name!r}")
     return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
 
 
@@ -155,7 +184,7 @@ def replaced_file(path: str) -> Iterator[BinaryIO]:
             file.flush()
             os.fsync(file.fileno())  # else a crash may keep the new name and lose the new content
         os.replace(temporary, target)
-    except BaseException as error:  # an interrupt too must leave nothing behind
+    except BaseException as error:  # after an interrupt too, nothing is left behind
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         if isinstance(error, OSError) and error.filename in (temporary, target):  # name the file as asked for
@@ -164,7 +193,7 @@ def replaced_file(path: str) -> Iterator[BinaryIO]:
 
 
 def _mode_of(target: str) -> int | None:
-    """Permissions of the file to be replaced; None if there is none yet."""
+    """Return the permissions of the file to be replaced; None if there is none yet."""
     try:
         mode = os.stat(target).st_mode
     except FileNotFoundError:
@@ -173,7 +202,7 @@ def _mode_of(target: str) -> int | None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
     if not stat.S_ISREG(mode):  # renaming onto a device or a pipe would remove it
         raise OSError(errno.EINVAL, "Not a regular file", target)
-    if not os.access(target, os.W_OK):  # renaming asks the folder only, but a read-only file is meant to stay
+    if not os.access(target, os.W_OK):  # renaming checks the folder only, but a read-only file must stay
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), target)
     return stat.S_IMODE(mode)
 
@@ -191,7 +220,7 @@ def _decode(file: BinaryIO) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
 
 
 def _read_header(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
-    """The bytes before the arrays, and the four texts in them; the arrays' places are left to the library."""
+    """Return the bytes before the arrays, and the four texts in them; safetensors checks the offsets of the arrays."""
     start = file.read(9)
     if not start:
         raise ModelFileError("is not a tartree model: it is empty")
@@ -207,13 +236,13 @@ def _read_header(file: BinaryIO) -> tuple[bytes, dict[str, str]]:
         raise ModelFileError("is not a tartree model: it is a safetensors file of another kind")
     version = metadata.get("version")
     newer = isinstance(version, str) and re.fullmatch("[1-9][0-9]{0,8}", version) and int(version) > FORMAT_VERSION
-    if newer:  # first of all, for a newer format may differ in everything below
+    if newer:  # first, since a newer format may differ in everything below
         raise ModelFileError(
             f"was written by a newer tartree (format {version}); this one reads up to {FORMAT_VERSION}: "
             "upgrade with pip install -U tartree"
         )
     if version != str(FORMAT_VERSION):
-        raise ModelFileError("is damaged: it has no version that was ever used")
+        raise ModelFileError("is damaged: its version is unknown")
     texts = {key for key, value in metadata.items() if isinstance(value, str)}
     if not len(metadata) == len(texts & {"format", "version", "document", "checksum"}) == 4:
         raise ModelFileError("is damaged: its metadata must be four texts: format, version, document and checksum")
@@ -227,25 +256,25 @@ def _views(tensors: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, NDArray[A
     }
 
 
-def _parse_or_raise(text: str | bytes, what: str) -> dict[str, Any]:
+def _parse_or_raise(text: str | bytes, part: str) -> dict[str, Any]:
     try:
         parsed = _parse(text.decode() if isinstance(text, bytes) else text)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"is damaged: its {what} is not valid JSON ({error})") from error
+        raise ModelFileError(f"is damaged: its {part} is not valid JSON ({error})") from error
     if not isinstance(parsed, dict):
-        raise ModelFileError(f"is damaged: its {what} must be a JSON object")
+        raise ModelFileError(f"is damaged: its {part} must be a JSON object")
     return parsed
 
 
 def _parse(text: str) -> Any:
-    """Parse JSON by the letter: no key twice and no number that is not finite, both of which Python lets pass."""
+    """Parse JSON strictly: without repeated keys and non-finite numbers, which Python accepts."""
     return json.loads(text, object_pairs_hook=_object, parse_float=_finite, parse_constant=_finite)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     parsed = dict(pairs)
     if len(parsed) < len(pairs):
-        raise ValueError("a key occurs twice")
+        raise ValueError("a key is repeated")
     return parsed
 
 

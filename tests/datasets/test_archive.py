@@ -60,7 +60,7 @@ def test_evil_entries_are_left_out(tmp_path, all_files):
     assert everything(tmp_path) == before
     assert list(index.sets) == ["iris", "monks-1", "wine"]
     assert list(index.failed) == ["con"]
-    assert len([text for text in index.skipped if text.endswith("its path leads out of the archive")]) == 4
+    assert len([text for text in index.skipped if text.endswith("its path is outside the archive")]) == 4
     assert len([text for text in index.skipped if text.endswith("not a regular file")]) == 4
     assert "no name: not a name for a set" in index.skipped
     assert load_uci("iris", folder=tmp_path / "cache").tuning_split is not None
@@ -72,7 +72,7 @@ def test_the_last_of_a_name_counts(tmp_path):
         again = tarfile.TarInfo("iris/conxuntos.dat")
         tar.addfile(again)
     index = fetch_uci(path, folder=tmp_path)
-    assert index.sets["iris"].notes[0].endswith("however: 0")
+    assert index.sets["iris"].notes[0].endswith("got 0")
     assert load_uci("iris", folder=tmp_path).X.tolist() == X_ONE
 
 
@@ -120,7 +120,7 @@ def test_damage(tmp_path, archive, all_files):
             fetch_uci(path, folder=tmp_path / "cache")
         assert "\n" not in str(caught.value)
     for files, message in (
-        ({"a/b.txt": b""}, "must hold a folder NAME with NAME.txt for each set, however: it has none"),
+        ({"a/b.txt": b""}, "must hold a folder NAME with NAME.txt for each set, got none"),
         ({"a/a.txt": b""}, "no set of .* can be read; the first is a: n_arquivos must be 1 or 2"),
     ):
         with pytest.raises(DamagedArchive, match=message):

@@ -81,11 +81,11 @@ def test_a_damaged_cache_is_said(tmp_path, archive):
     for text, reason in {
         whole[: len(whole) // 2]: "cannot be read",
         "": "cannot be read",
-        "{}": "lacks what an index holds",
-        "[]": "lacks what an index holds",
+        "{}": "lacks entries of an index",
+        "[]": "lacks entries of an index",
         '{"version": 2}': "has version 2, not 1",
-        '{"version": 1, "sets": 1}': "lacks what an index holds",
-        '{"version": 1, "skipped": [], "sets": {"iris": {"notes": []}}}': "lacks what an index holds",
+        '{"version": 1, "sets": 1}': "lacks entries of an index",
+        '{"version": 1, "skipped": [], "sets": {"iris": {"notes": []}}}': "lacks entries of an index",
     }.items():
         (place / "index.json").write_text(text)
         with pytest.raises(FileNotFoundError) as caught:
@@ -101,10 +101,10 @@ def test_a_damaged_cache_is_said(tmp_path, archive):
     (place / "index.json").write_text(whole)
     file = place / index.state / index.sets["wine"].file
     file.write_bytes(b"")
-    with pytest.raises(FileNotFoundError, match="are damaged: the file of wine is not there as it was written"):
+    with pytest.raises(FileNotFoundError, match="are damaged: the file of wine is missing or was changed"):
         uci_names(tmp_path)
     file.unlink()
-    with pytest.raises(FileNotFoundError, match="are damaged: the file of wine is not there as it was written"):
+    with pytest.raises(FileNotFoundError, match="are damaged: the file of wine is missing or was changed"):
         uci_names(tmp_path)
     fetch_uci(archive, folder=tmp_path)
     assert len(uci_names(tmp_path)) == 3

@@ -129,7 +129,7 @@ def test_nobody_answers(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "data.tar.gz", "http://", "ftp://host/x"])
 def test_wrong_addresses(tmp_path, url):
-    with pytest.raises(ValueError, match=r"must begin with http:// or https://, however: .*; for a file, use --from"):
+    with pytest.raises(ValueError, match=r"must begin with http:// or https://, got .*; for a file, use --from"):
         fetch_uci(url=url, folder=tmp_path)
     with pytest.raises(ValueError, match="must be well formed"):
         fetch_uci(url="http://127.0.0.1:1/a b", folder=tmp_path)
@@ -138,7 +138,7 @@ def test_wrong_addresses(tmp_path, url):
 def test_a_damaged_archive_is_not_kept(server, tmp_path):
     whole = server.content
     server.content = whole[:-9]
-    with pytest.raises(ValueError, match=f"^{server.url} must be a whole tar archive"):
+    with pytest.raises(ValueError, match=f"^{server.url} must be a complete tar archive"):
         fetch_uci(url=server.url, folder=tmp_path)
     server.content = whole
     fetch_uci(url=server.url, folder=tmp_path)

@@ -98,9 +98,9 @@ def test_names_that_are_not_there(tmp_path, all_files):
     broken = {**all_files, "zoo/zoo.txt": b"n_arquivos= 3\n"}
     fetch_uci(make_tar(tmp_path / "a.tar", broken, mode="w"), folder=tmp_path)
     for name, message in {
-        "Irys": "name must be one of 3 sets, however: 'Irys'; did you mean 'iris'?",
-        "???": "name must be one of 3 sets, however: '???'; uci_names() lists them",
-        "zoo": "the set 'zoo' could not be read from a.tar: n_arquivos must be 1 or 2, however: 3",
+        "Irys": "name must be one of 3 sets, got 'Irys'; did you mean 'iris'?",
+        "???": "name must be one of 3 sets, got '???'; uci_names() lists them",
+        "zoo": "the set 'zoo' could not be read from a.tar: n_arquivos must be 1 or 2, got 3",
         "adult": "the set 'adult' was not in a.tar; fetch an archive that holds it with: "
         f"tartree data uci --folder {shlex.quote(str(tmp_path))}",
     }.items():
@@ -113,7 +113,7 @@ def test_names_that_are_not_there(tmp_path, all_files):
 def test_a_name_is_a_string(tmp_path, name):
     with pytest.raises(TypeError) as caught:
         load_uci(name, folder=tmp_path)
-    assert str(caught.value) == f"name must be a string, however: {name!r}; uci_names() lists those that are there"
+    assert str(caught.value) == f"name must be a string, got {name!r}; uci_names() lists the names"
 
 
 def test_the_folder(archive, tmp_path, monkeypatch):
@@ -145,29 +145,29 @@ def changed(content, old, new):
 
 DATA, FOLDS, TEXT = "bad/bad_R.dat", "bad/conxuntos_kfold.dat", "bad/bad.txt"
 BREAKS = [
-    (DATA, b"-1.25", b"nan", "bad_R.dat must hold finite numbers only, however: 1 of its values are not"),
+    (DATA, b"-1.25", b"nan", "bad_R.dat must hold finite numbers only, got 1 other values"),
     (DATA, b"-1.25", b"", "invalid value ''"),
     (DATA, b"-1.25", b"?", "invalid value '?'"),
-    (DATA, b"\t-1.25", b"", "must name all 3 columns, or all but the row names, however: 4"),
+    (DATA, b"\t-1.25", b"", "must name all 3 columns, or all but the row names, got 4"),
     (DATA, b"\t10.0", b"", "Expected 4 columns, got 3"),
     (
         DATA,
         b"clase",
         b"class",
-        "must have row names, features and clase, in this order, however: ['f1', ",
+        "must have row names, features and clase, in this order, got ['f1', ",
     ),
-    (DATA, b"10.0\t5", b"10.0\t", "every row must have a label, however: 1 have none"),
-    (DATA, None, b"", "there are no rows"),
-    (DATA, None, b"\tf1\tclase\n", "there are no rows"),
-    (FOLDS, b"0 1 4 2", b"0 1 4 6", "line 1 of conxuntos_kfold.dat must hold row numbers from 0 to 5, however: 6"),
-    (FOLDS, b"0 1 4 2", b"0 1 4 -1", "however: -1"),
-    (FOLDS, b"0 1 4 2", b"0 1 4 x", "must hold whole numbers only, however: 'x'"),
-    (FOLDS, b"0 1 4 2", b"0 1 4 1", "must hold each row once, however: 1 come again"),
-    (FOLDS, b"0 1 4 2", b"0 1 4 3", "of split 0 in conxuntos_kfold.dat must differ, however: 1 are in both"),
-    (FOLDS, b"0 1 4 2 \n", b"", "must have 8 lines of row numbers, however: 7"),
-    (TEXT, b"fich1= bad_R.dat", b"fich1= ../iris_R.dat", "however: '../iris_R.dat' is not there"),
-    (TEXT, b"n_clases= 3", b"n_clases= three", "n_clases in bad.txt must be a whole number, however: 'three'"),
-    (TEXT, None, b"", "n_arquivos must be 1 or 2, however: None"),
+    (DATA, b"10.0\t5", b"10.0\t", "every row must have a label, but 1 have none"),
+    (DATA, None, b"", "must have a header and rows, got no rows"),
+    (DATA, None, b"\tf1\tclase\n", "must have a header and rows, got no rows"),
+    (FOLDS, b"0 1 4 2", b"0 1 4 6", "line 1 of conxuntos_kfold.dat must hold row numbers from 0 to 5, got 6"),
+    (FOLDS, b"0 1 4 2", b"0 1 4 -1", "got -1"),
+    (FOLDS, b"0 1 4 2", b"0 1 4 x", "must hold whole numbers only, got 'x'"),
+    (FOLDS, b"0 1 4 2", b"0 1 4 1", "must hold each row once, got 1 repeated"),
+    (FOLDS, b"0 1 4 2", b"0 1 4 3", "of split 0 in conxuntos_kfold.dat must differ, got 1 in both"),
+    (FOLDS, b"0 1 4 2 \n", b"", "must have 8 lines of row numbers, got 7"),
+    (TEXT, b"fich1= bad_R.dat", b"fich1= ../iris_R.dat", "got '../iris_R.dat'"),
+    (TEXT, b"n_clases= 3", b"n_clases= three", "n_clases in bad.txt must be a whole number, got 'three'"),
+    (TEXT, None, b"", "n_arquivos must be 1 or 2, got None"),
 ]
 
 
@@ -189,12 +189,10 @@ def test_sets_with_files_missing(tmp_path):
     index = fetch_uci(make_tar(tmp_path / "a.tar", files, mode="w"), folder=tmp_path)
     assert list(index.sets) == ["iris", "tuning"]
     assert load_uci("tuning", folder=tmp_path).tuning_split is None
-    assert index.sets["iris"].notes[0] == (
-        "no tuning split: conxuntos.dat must have 2 lines of row numbers, however: 1"
-    )
-    assert "it is not there" in index.failed["text"]
-    assert "in conxuntos_kfold.dat, however: that is not there" in index.failed["folds"]
-    assert "the same features, however: 3 and 1" in index.failed["two"]
+    assert index.sets["iris"].notes[0] == ("no tuning split: conxuntos.dat must have 2 lines of row numbers, got 1")
+    assert "which lists the data files, is missing" in index.failed["text"]
+    assert "in conxuntos_kfold.dat, which is missing" in index.failed["folds"]
+    assert "the same features, got 3 and 1" in index.failed["two"]
 
 
 def test_a_description_that_disagrees_is_noted(tmp_path):

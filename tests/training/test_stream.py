@@ -176,7 +176,7 @@ def test_a_worker_without_rows_in_a_step_waits_for_the_others():
         np.testing.assert_allclose(found[rank][1]["validation_loss"], history["validation_loss"], rtol=1e-5)
 
 
-def test_a_team_needs_a_stream():
+def test_a_worker_group_needs_a_stream():
     class Two(SingleWorker):
         size = 2
 

@@ -1,4 +1,4 @@
-"""The folders of sets in an archive nobody vouches for, or in a folder: read in memory, nothing is unpacked to disk."""
+"""Archives: the folders of sets in an untrusted archive or a folder, read in memory without unpacking to disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-PIECE = 2**20  # bytes read at a time
+CHUNK = 2**20  # bytes read at a time
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 _PACKERS: dict[bytes, Callable[[Any], Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
@@ -23,12 +23,12 @@ _DAMAGE = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAEr
 
 
 class DamagedArchive(ValueError):
-    """An archive that cannot be read, however often one tries."""
+    """An archive that cannot be read, on any attempt."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an archive may hold. The official one stays far below."""
+    """Limits of what an archive may hold, far above the official one."""
 
     entries: int = 100_000
     total: int = 16 * 10**9  # bytes, unpacked
@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Entry:
-    """A regular file somewhere in the archive."""
+    """A regular file of the archive."""
 
     parts: tuple[str, ...]
     size: int
@@ -46,19 +46,19 @@ class Entry:
 
 @dataclass
 class Contents:
-    """The folders of sets, each read as it is asked for, and a word on each entry that was left out."""
+    """The folders of sets, each read on demand, and a note on each entry that was skipped."""
 
     folders: dict[str, list[Entry]]
     skipped: list[str] = field(default_factory=list)
 
     def read(self, name: str) -> dict[str, bytes]:
-        """The files of one set by name."""
+        """Return the files of one set by name."""
         return {entry.parts[-1]: entry.read() for entry in self.folders[name]}
 
 
 @contextmanager
 def open_sets(path: Path, limits: Limits | None = None) -> Iterator[Contents]:
-    """The sets of a tar archive, packed or not, or of a folder laid out as one."""
+    """Open the sets of a tar archive, compressed or not, or of a folder laid out as one."""
     limits = limits or Limits()
     skipped: list[str] = []
     with ExitStack() as opened:
@@ -70,7 +70,7 @@ def open_sets(path: Path, limits: Limits | None = None) -> Iterator[Contents]:
             yield Contents(_find_sets(path, entries, limits, skipped), skipped)
         except _DAMAGE as error:
             reason = " ".join(str(error).split()) or type(error).__name__
-            raise DamagedArchive(f"{path} must be a whole tar archive, however: {reason}; get it again") from error
+            raise DamagedArchive(f"{path} must be a complete tar archive, got: {reason}; get it again") from error
 
 
 @contextmanager
@@ -80,11 +80,11 @@ def _open_stream(path: Path, limits: Limits) -> Iterator[IO[bytes]]:
         raw.seek(0)
         unpack = next((unpack for mark, unpack in _PACKERS.items() if start.startswith(mark)), nullcontext)
         with unpack(raw) as stream:
-            yield _Limited(stream, limits)  # type: ignore[misc]  # all of a stream that tarfile uses
+            yield _Limited(stream, limits)  # type: ignore[misc]  # has the methods that tarfile uses
 
 
 class _Limited:
-    """A stream that refuses to give more than it may: a few packed bytes may unpack to terabytes."""
+    """A stream with a limit, since a few compressed bytes may unpack to terabytes."""
 
     def __init__(self, file: Any, limits: Limits) -> None:
         self._file = file
@@ -92,20 +92,20 @@ class _Limited:
         self.tell = file.tell
 
     def read(self, size: int) -> bytes:
-        if size > max(self._limits.file, PIECE):  # also the length of a name, which is read as a whole
-            raise DamagedArchive(f"a part of an archive must be below {self._limits.file:,} bytes, however: {size:,}")
-        found: bytes = self._file.read(size)
+        if size > max(self._limits.file, CHUNK):  # also the length of a name, which is read at once
+            raise DamagedArchive(f"a part of an archive must be below {self._limits.file:,} bytes, got {size:,}")
+        content: bytes = self._file.read(size)
         self._check(self._file.tell())
-        return found
+        return content
 
-    def seek(self, place: int) -> int:
-        self._check(place)
-        found: int = self._file.seek(place)
-        return found
+    def seek(self, offset: int) -> int:
+        self._check(offset)
+        position: int = self._file.seek(offset)
+        return position
 
-    def _check(self, place: int) -> None:
-        if place > self._limits.total:
-            raise DamagedArchive(f"an archive must unpack to at most {self._limits.total:,} bytes, however: to more")
+    def _check(self, position: int) -> None:
+        if position > self._limits.total:
+            raise DamagedArchive(f"an archive must unpack to at most {self._limits.total:,} bytes, got more")
 
 
 def _list_tar(stream: IO[bytes], limits: Limits, skipped: list[str]) -> list[Entry]:
@@ -119,10 +119,10 @@ def _list_tar(stream: IO[bytes], limits: Limits, skipped: list[str]) -> list[Ent
             if not member.isreg() or member.issparse():
                 skipped.append(f"{_printable(member.name)}: not a regular file")
             elif member.name.startswith("/") or ".." in parts or "\\" in member.name:
-                skipped.append(f"{_printable(member.name)}: its path leads out of the archive")
-            else:  # the last of a name counts, as in tar
+                skipped.append(f"{_printable(member.name)}: its path is outside the archive")
+            else:  # the last entry of a name counts, as in tar
                 entries[parts] = Entry(parts, member.size, _reader(stream, member))
-        while stream.read(PIECE):  # up to the checksum, so that damage is found before anything is stored
+        while stream.read(CHUNK):  # up to the checksum, so that damage is found before anything is stored
             pass
     return list(entries.values())
 
@@ -143,44 +143,46 @@ def _list_folder(path: Path, limits: Limits, skipped: list[str]) -> list[Entry]:
     for folder, _, files in os.walk(path):  # does not follow links
         for file in sorted(files):
             _check_number(len(entries) + len(skipped), limits)
-            place = Path(folder, file)
-            if place.is_symlink() or not place.is_file():
-                skipped.append(f"{_printable(str(place.relative_to(path)))}: not a regular file")
+            full = Path(folder, file)
+            if full.is_symlink() or not full.is_file():
+                skipped.append(f"{_printable(str(full.relative_to(path)))}: not a regular file")
             else:
-                entries.append(Entry(place.relative_to(path).parts, place.stat().st_size, place.read_bytes))
+                entries.append(Entry(full.relative_to(path).parts, full.stat().st_size, full.read_bytes))
     return entries
 
 
 def _check_number(number: int, limits: Limits) -> None:
     if number >= limits.entries:
-        raise DamagedArchive(f"an archive must have at most {limits.entries:,} entries, however: it has more")
+        raise DamagedArchive(f"an archive must have at most {limits.entries:,} entries, got more")
 
 
 def _find_sets(path: Path, entries: list[Entry], limits: Limits, skipped: list[str]) -> dict[str, list[Entry]]:
-    """Folders NAME with NAME.txt, and those beside them that hold data all the same."""
+    """Return the entries of folders NAME with NAME.txt, and of those beside them that hold data too."""
     folders: dict[tuple[str, ...], list[Entry]] = {}
     for entry in entries:
         folder, file = entry.parts[:-1], entry.parts[-1]
         if folder and (file == f"{folder[-1]}.txt" or file.endswith(".dat")):
             folders.setdefault(folder, []).append(entry)
-    described = [folder for folder, own in folders.items() if any(entry.parts[-1].endswith(".txt") for entry in own)]
+    described = [
+        folder for folder, inside in folders.items() if any(entry.parts[-1].endswith(".txt") for entry in inside)
+    ]
     if not described:
-        raise DamagedArchive(f"{path} must hold a folder NAME with NAME.txt for each set, however: it has none")
+        raise DamagedArchive(f"{path} must hold a folder NAME with NAME.txt for each set, got none")
     depth = min(map(len, described))  # below a single top folder, or none
-    found: dict[str, list[Entry]] = {}
-    for folder, own in folders.items():
+    sets: dict[str, list[Entry]] = {}
+    for folder, inside in folders.items():
         where, name = "/".join(map(_printable, folder)), folder[-1]
-        big = [entry for entry in own if entry.size > limits.file]
+        big = [entry for entry in inside if entry.size > limits.file]
         if len(folder) != depth:
             continue
-        if not NAME.fullmatch(name) or name in found:
-            skipped.append(f"{where}: {'another folder has this name' if name in found else 'not a name for a set'}")
-        elif folder in described or any(entry.parts[-1].endswith("_R.dat") for entry in own):
-            found[name] = [entry for entry in own if entry not in big]
+        if not NAME.fullmatch(name) or name in sets:
+            skipped.append(f"{where}: {'another folder has this name' if name in sets else 'not a name for a set'}")
+        elif folder in described or any(entry.parts[-1].endswith("_R.dat") for entry in inside):
+            sets[name] = [entry for entry in inside if entry not in big]
             skipped += [f"{where}/{_printable(entry.parts[-1])}: above {limits.file:,} bytes" for entry in big]
-    return found
+    return sets
 
 
 def _printable(text: str) -> str:
-    """A name from elsewhere, fit for a terminal."""
+    """Return an untrusted name, safe to print in a terminal."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)[:120]

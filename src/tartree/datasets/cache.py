@@ -1,8 +1,8 @@
-"""Sets on disk: one .npz each and an index, which is replaced in one step when all of them are written.
+"""Cache of sets on disk: one .npz each and an index, which is replaced in one step when all of them are written.
 
-FOLDER/uci/index.json         what is there, and in which state-... folder
+FOLDER/uci/index.json         the sets, and their state-... folder
 FOLDER/uci/state-.../*.npz    arrays only, never pickled objects
-FOLDER/uci/download.*         what has arrived of an archive so far
+FOLDER/uci/download.*         the downloaded part of an archive
 """
 
 from __future__ import annotations
@@ -20,19 +20,39 @@ from typing import Any
 
 import numpy as np
 
-from tartree.datasets.record import UciSet, group
+from tartree.datasets.uci_set import UciSet, group
 
 VERSION = 1
 INDEX = "index.json"
 
 
 class DamagedCache(FileNotFoundError):
-    """Sets were stored, but are no longer there as a whole: as good as not there, for whoever would fetch them."""
+    """An incomplete cache: to be fetched again, like a missing one."""
 
 
 @dataclass(frozen=True)
 class UciSummary:
-    """What the index says about one set."""
+    """A set in the index.
+
+    Parameters
+    ----------
+    rows, features, classes : int
+        Sizes.
+    fixed_test : bool
+        Whether train and test rows are fixed.
+    notes : tuple of str
+        What is unusual about it.
+    file : str
+        Name of its file.
+    bytes : int
+        Size of its file.
+
+    Examples
+    --------
+    >>> from tartree.datasets import UciSummary
+    >>> UciSummary(150, 4, 3, False, (), "iris.npz", 5000).group
+    'small'
+    """
 
     rows: int
     features: int
@@ -44,15 +64,37 @@ class UciSummary:
 
     @property
     def group(self) -> str:
+        """Return large, medium or small, by the number of rows."""
         return group(self.rows)
 
 
 @dataclass(frozen=True)
 class UciIndex:
-    """What is there: sets by name, sets that could not be read with the reason, and entries that were left out."""
+    """The index of the cache.
 
-    source: str  # an address, or the name of a file or folder
-    sha256: str | None  # of the archive; none for a folder
+    Parameters
+    ----------
+    source : str
+        Address, or name of the file or folder, that the sets come from.
+    sha256 : str or None
+        Checksum of the archive; None for a folder.
+    state : str
+        Name of the folder with their files.
+    sets : mapping of str to UciSummary
+    failed : mapping of str to str
+        Reasons of sets that could not be read.
+    skipped : tuple of str
+        Entries of the archive that were skipped.
+
+    Examples
+    --------
+    >>> from tartree.datasets import UciIndex
+    >>> UciIndex("data.tar.gz", None, "state-1", {}).failed
+    {}
+    """
+
+    source: str
+    sha256: str | None
     state: str
     sets: Mapping[str, UciSummary]
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -60,12 +102,13 @@ class UciIndex:
 
 
 def cache_folder(folder: str | os.PathLike[str] | None = None) -> Path:
-    """Where data is kept: `folder`, else TARTREE_DATA, else the user's cache folder on this platform."""
+    """Return the folder of the cache: `folder`, else TARTREE_DATA, else the user's cache folder on this platform."""
     chosen = os.fspath(folder) if folder is not None else os.environ.get("TARTREE_DATA")
     return Path(chosen).expanduser() if chosen else platform_folder(sys.platform, os.environ, Path.home())
 
 
 def platform_folder(platform: str, environment: Mapping[str, str], home: Path) -> Path:
+    """Return the user's cache folder on a platform."""
     if platform == "win32":
         return Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local", "tartree", "Cache")
     if platform == "darwin":
@@ -75,10 +118,10 @@ def platform_folder(platform: str, environment: Mapping[str, str], home: Path) -
 
 
 @contextmanager
-def locked(place: Path) -> Iterator[None]:
-    """Nobody else writes here meanwhile; the system takes the lock back from a process that dies."""
-    place.mkdir(parents=True, exist_ok=True)
-    with open(place / "lock", "ab") as file:
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a folder for writing; the system releases the lock of a process that dies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "ab") as file:
         try:
             if sys.platform == "win32":
                 import msvcrt
@@ -89,32 +132,32 @@ def locked(place: Path) -> Iterator[None]:
 
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise OSError(f"another process is writing to {place}; wait until it is done") from None
+            raise OSError(f"another process is writing to {folder}; wait until it is done") from None
         yield
 
 
-def write_set(state: Path, file: str, found: UciSet) -> UciSummary:
-    """One set as FILE.npz within a state that is not in use yet."""
-    arrays: dict[str, Any] = {"X": found.X, "y": found.y.astype(np.int32), "labels": np.array(found.labels)}
-    arrays["columns"] = np.array(found.columns)
-    arrays["n_train"] = np.array(len(found.splits[0][0]) if found.fixed_test else -1)
-    for place, split in enumerate([] if found.fixed_test else found.splits):
-        arrays |= {f"train_{place}": split[0].astype(np.int32), f"test_{place}": split[1].astype(np.int32)}
-    if found.tuning_split is not None:
-        arrays |= {"tuning_train": found.tuning_split[0].astype(np.int32)}
-        arrays |= {"tuning_test": found.tuning_split[1].astype(np.int32)}
+def write_set(state: Path, file: str, data: UciSet) -> UciSummary:
+    """Write one set to a file in a folder that no index refers to yet."""
+    arrays: dict[str, Any] = {"X": data.X, "y": data.y.astype(np.int32), "labels": np.array(data.labels)}
+    arrays["columns"] = np.array(data.columns)
+    arrays["n_train"] = np.array(len(data.splits[0][0]) if data.fixed_test else -1)
+    for k, split in enumerate([] if data.fixed_test else data.splits):
+        arrays |= {f"train_{k}": split[0].astype(np.int32), f"test_{k}": split[1].astype(np.int32)}
+    if data.tuning_split is not None:
+        arrays |= {"tuning_train": data.tuning_split[0].astype(np.int32)}
+        arrays |= {"tuning_test": data.tuning_split[1].astype(np.int32)}
     with open(state / file, "xb") as target:
         np.savez_compressed(target, **arrays)
-        _reach_disk(target)
-    shape = found.X.shape
+        _sync(target)
+    shape = data.X.shape
     size = (state / file).stat().st_size
-    return UciSummary(shape[0], shape[1], len(found.labels), found.fixed_test, found.notes, file, size)
+    return UciSummary(shape[0], shape[1], len(data.labels), data.fixed_test, data.notes, file, size)
 
 
 @contextmanager
-def new_state(place: Path) -> Iterator[Path]:
-    """A folder for the sets of the next index; gone again if anything stops its writing."""
-    state = place / f"state-{secrets.token_hex(8)}"
+def new_state(folder: Path) -> Iterator[Path]:
+    """Create a folder for the sets of the next index, and remove it if anything stops the writing."""
+    state = folder / f"state-{secrets.token_hex(8)}"
     state.mkdir()
     try:
         yield state
@@ -123,43 +166,45 @@ def new_state(place: Path) -> Iterator[Path]:
         raise
 
 
-def commit(place: Path, index: UciIndex) -> None:
-    """Make an index the one that counts, then remove whatever earlier ones and cut runs left."""
-    temporary = place / f"{INDEX}.new"
+def commit(folder: Path, index: UciIndex) -> None:
+    """Replace the index, then remove the files of earlier ones and of interrupted runs."""
+    temporary = folder / f"{INDEX}.new"
     with open(temporary, "w", encoding="utf-8") as file:
         json.dump({"version": VERSION, **asdict(index)}, file, indent=1)
-        _reach_disk(file)
-    os.replace(temporary, place / INDEX)
-    for old in place.glob("state-*"):
+        _sync(file)
+    os.replace(temporary, folder / INDEX)
+    for old in folder.glob("state-*"):
         if old.name != index.state:
             shutil.rmtree(old, ignore_errors=True)  # a reader on Windows may hold a file; the next run removes it
 
 
-def _reach_disk(file: Any) -> None:
+def _sync(file: Any) -> None:
     file.flush()
-    os.fsync(file.fileno())  # else a crash may keep the new index and lose what it points to
+    os.fsync(file.fileno())  # else a crash may keep the new index and lose its files
 
 
-def read_index(place: Path) -> UciIndex | None:
-    """The index, or None where there is none; `DamagedCache` where not all it speaks of is there."""
+def read_index(folder: Path) -> UciIndex | None:
+    """Return the index, or None if there is none; raise `DamagedCache` if files of it are missing."""
     try:
-        document = json.loads((place / INDEX).read_text(encoding="utf-8"))
+        document = json.loads((folder / INDEX).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError as error:
-        raise DamagedCache(f"{place / INDEX} cannot be read") from error
+        raise DamagedCache(f"{folder / INDEX} cannot be read") from error
     try:
         version = document.pop("version")
         if version != VERSION:
-            raise DamagedCache(f"{place / INDEX} has version {version!r}, not {VERSION}")
+            raise DamagedCache(f"{folder / INDEX} has version {version!r}, not {VERSION}")
         document["skipped"] = tuple(document["skipped"])
-        own = {name: UciSummary(**{**one, "notes": tuple(one["notes"])}) for name, one in document["sets"].items()}
-        index = UciIndex(**{**document, "sets": own})
-        for name, one in own.items():
-            if not _has_size(place / index.state / one.file, one.bytes):
-                raise DamagedCache(f"the file of {name} is not there as it was written")
+        sets = {
+            name: UciSummary(**{**entry, "notes": tuple(entry["notes"])}) for name, entry in document["sets"].items()
+        }
+        index = UciIndex(**{**document, "sets": sets})
+        for name, summary in sets.items():
+            if not _has_size(folder / index.state / summary.file, summary.bytes):
+                raise DamagedCache(f"the file of {name} is missing or was changed")
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DamagedCache(f"{place / INDEX} lacks what an index holds") from error
+        raise DamagedCache(f"{folder / INDEX} lacks entries of an index") from error
     return index
 
 
@@ -171,5 +216,6 @@ def _has_size(path: Path, size: int) -> bool:
 
 
 def read_arrays(path: Path) -> dict[str, Any]:
+    """Return the arrays of a file, never pickled objects."""
     with np.load(path, allow_pickle=False) as arrays:
         return {name: arrays[name] for name in arrays.files}

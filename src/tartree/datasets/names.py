@@ -1,4 +1,4 @@
-"""The names of the 121 sets, so that what is missing can be said."""
+"""The names of the 121 sets, to report those that are missing."""
 
 _NAMES = """
     abalone acute-inflammation acute-nephritis adult annealing arrhythmia audiology-std balance-scale balloons bank

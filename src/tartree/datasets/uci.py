@@ -1,4 +1,4 @@
-"""The functions to call: fetch the sets once, list them, load one."""
+"""Public functions: fetch the UCI sets once, list them, load one."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from tartree.datasets.cache import (
 )
 from tartree.datasets.download import download
 from tartree.datasets.names import OFFICIAL
-from tartree.datasets.parsing import fixed_splits, parse_set
-from tartree.datasets.record import UciSet
-from tartree.datasets.splits import N_SPLITS
+from tartree.datasets.set_files import fixed_splits, parse_set
+from tartree.datasets.split_lines import N_SPLITS
+from tartree.datasets.uci_set import UciSet
 
 OFFICIAL_URL = "http://persoal.citius.usc.es/manuel.fernandez.delgado/papers/jmlr/data.tar.gz"
 
 Value = TypeVar("Value")
 Folder = str | os.PathLike[str] | None
-Progress = Callable[[str, int, int | None], None]  # step; how far it is; how far it goes, if that is known
+Progress = Callable[[str, int, int | None], None]  # step, units done, units in all if known
 
 
 def fetch_uci(
@@ -50,61 +50,77 @@ def fetch_uci(
     timeout: float = 30.0,
     limits: Limits | None = None,
 ) -> UciIndex:
-    """Store all sets of an archive, in place of those that are there, and say what it held.
+    """Store all sets of an archive, in place of earlier ones.
 
     Parameters
     ----------
     archive : path, optional
-        A tar archive, or a folder laid out as one; by default the one at `url` is downloaded, and goes on where an
-        earlier call was cut.
+        A tar archive, or a folder laid out as one; by default the one at `url` is downloaded, and an interrupted
+        download is resumed.
+    url : str
+        Address of the archive.
     folder : path, optional
-        Where to keep the sets: by default TARTREE_DATA of the environment, else the user's cache folder.
+        Folder of the cache: by default TARTREE_DATA of the environment, else the user's cache folder.
     progress : callable, optional
-        Called with a step ("download" or "unpack"), how far it is, and how far it goes or None.
+        Called with a step ("download" or "unpack"), the units done, and those in all or None.
+    timeout : float
+        Seconds to wait for the server.
+    limits : Limits, optional
+        Limits of what the archive may hold.
 
-    A set that cannot be read is left out, with the reason in `failed`. If anything else stops the call, what was there
-    before stays.
+    Returns
+    -------
+    UciIndex
+        A set that cannot be read is left out, with the reason in `failed`. If anything else stops the call, earlier
+        sets stay.
+
+    Examples
+    --------
+    >>> from tartree.datasets import fetch_uci
+    >>> len(fetch_uci("data.tar.gz").sets)  # doctest: +SKIP
+    121
     """
-    report = progress or (lambda step, there, total: None)
-    place = cache_folder(folder) / "uci"
-    with locked(place):
+    report = progress or (lambda step, done, total: None)
+    cache = cache_folder(folder) / "uci"
+    with locked(cache):
         if archive is not None:
             path = Path(archive)
-            return _store(path, path.name or "folder", place, report, limits)
-        partial = download(url, place, timeout=timeout, progress=lambda there, total: report("download", there, total))
+            return _store(path, path.name or "folder", cache, report, limits)
+        partial = download(url, cache, timeout=timeout, progress=lambda done, total: report("download", done, total))
         try:
-            index = _store(partial.path, url, place, report, limits)
+            index = _store(partial.path, url, cache, report, limits)
         except DamagedArchive as error:
-            partial.drop()  # else every later call would go on with it
+            partial.drop()  # else every later call would resume it
             raise DamagedArchive(str(error).replace(str(partial.path), url)) from error
         partial.drop()
         return index
 
 
-def _store(path: Path, source: str, place: Path, report: Progress, limits: Limits | None) -> UciIndex:
+def _store(path: Path, source: str, cache: Path, report: Progress, limits: Limits | None) -> UciIndex:
+    """Write the sets of an archive into the cache."""
     checksum = None
     if not path.is_dir():
         with open(path, "rb") as file:
             checksum = hashlib.file_digest(file, "sha256").hexdigest()
     sets: dict[str, UciSummary] = {}
     failed: dict[str, str] = {}
-    with open_sets(path, limits) as contents, new_state(place) as state:
+    with open_sets(path, limits) as contents, new_state(cache) as state:
         for number, name in enumerate(contents.folders):
             report("unpack", number, len(contents.folders))
             try:
-                found = parse_set(name, contents.read(name))
+                data = parse_set(name, contents.read(name))
             except DamagedArchive:
                 raise
             except ValueError as error:
                 failed[name] = str(error)
             else:
-                sets[name] = write_set(state, f"{number:03d}-{name}.npz", found)
+                sets[name] = write_set(state, f"{number:03d}-{name}.npz", data)
         if not sets:
             name, reason = next(iter(failed.items()))
             raise DamagedArchive(f"no set of {path} can be read; the first is {name}: {reason}")
         report("unpack", len(contents.folders), len(contents.folders))
         index = UciIndex(source, checksum, state.name, _sorted(sets), _sorted(failed), tuple(contents.skipped))
-        commit(place, index)
+        commit(cache, index)
     return index
 
 
@@ -113,45 +129,96 @@ def _sorted(by_name: dict[str, Value]) -> dict[str, Value]:
 
 
 def uci_index(folder: Folder = None) -> UciIndex:
-    """What is there: a summary of each set, those that could not be read, and where they come from."""
-    place = cache_folder(folder)
+    """Return the index of the cache.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Folder of the cache, as in `fetch_uci`.
+
+    Returns
+    -------
+    UciIndex
+        A summary of each set, the sets that could not be read, and their source.
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing has been fetched yet.
+
+    Examples
+    --------
+    >>> from tartree.datasets import uci_index
+    >>> uci_index().sets["iris"].rows  # doctest: +SKIP
+    150
+    """
+    cache = cache_folder(folder)
     command = _fetch_command(folder)
     try:
-        index = read_index(place / "uci")
+        index = read_index(cache / "uci")
     except DamagedCache as error:
-        reason = f"the UCI sets in {place} are damaged: {error}"
+        reason = f"the UCI sets in {cache} are damaged: {error}"
         raise DamagedCache(f"{reason}; fetch them again (--from FILE: from an archive) with: {command}") from error
     if index is None:
-        raise FileNotFoundError(f"there are no UCI sets in {place} yet; fetch them with: {command}")
+        raise FileNotFoundError(f"there are no UCI sets in {cache} yet; fetch them with: {command}")
     return index
 
 
 def uci_names(folder: Folder = None) -> list[str]:
-    """The names that `load_uci` takes, in order."""
+    """Return the names of the sets in the cache, in order.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Folder of the cache, as in `fetch_uci`.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> from tartree.datasets import uci_names
+    >>> uci_names()[:2]  # doctest: +SKIP
+    ['abalone', 'acute-inflammation']
+    """
     return list(uci_index(folder).sets)
 
 
 def load_uci(name: str, *, as_frame: bool = False, folder: Folder = None) -> UciSet:
-    """One UCI set with its official splits.
+    """Load one UCI set with its official splits.
 
+    Parameters
+    ----------
+    name : str
+    as_frame : bool, default=False
+        Whether `X` is a pyarrow.Table with the column names of the file; its `take(rows)` selects rows.
+    folder : path, optional
+        Folder of the cache, as in `fetch_uci`.
+
+    Returns
+    -------
+    UciSet
+
+    Examples
+    --------
+    >>> from tartree.datasets import load_uci
     >>> iris = load_uci("iris")  # doctest: +SKIP
     >>> train, test = iris.splits[0]  # doctest: +SKIP
     >>> model.fit(iris.X[train], iris.y[train]).score(iris.X[test], iris.y[test])  # doctest: +SKIP
-
-    With `as_frame`, `X` is a pyarrow.Table with the column names of the file; its `take(rows)` picks rows.
     """
     if not isinstance(name, str):
-        raise TypeError(f"name must be a string, however: {name!r}; uci_names() lists those that are there")
+        raise TypeError(f"name must be a string, got {name!r}; uci_names() lists the names")
     try:
-        found = _load(name, folder)
+        data = _load(name, folder)
     except FileNotFoundError:  # another process has replaced all sets since the index was read
-        found = _load(name, folder)
+        data = _load(name, folder)
     if not as_frame:
-        return found
+        return data
     import pyarrow as pa
 
-    columns = [pa.array(np.ascontiguousarray(column)) for column in found.X.T]
-    return replace(found, X=pa.Table.from_arrays(columns, names=list(found.columns)))
+    columns = [pa.array(np.ascontiguousarray(column)) for column in data.X.T]
+    return replace(data, X=pa.Table.from_arrays(columns, names=list(data.columns)))
 
 
 def _load(name: str, folder: Folder) -> UciSet:
@@ -181,9 +248,8 @@ def _rows(stored: Any) -> Any:
 
 
 def _fetch_command(folder: Folder) -> str:
-    """The command that fetches the sets into a folder, as a shell reads it."""
-    words = ["tartree", "data", "uci", *(["--folder", os.fspath(folder)] if folder is not None else [])]
-    return shlex.join(words)
+    """Return the shell command that fetches the sets into a folder."""
+    return shlex.join(["tartree", "data", "uci", *(["--folder", os.fspath(folder)] if folder is not None else [])])
 
 
 def _explain_missing(name: str, index: UciIndex, folder: Folder) -> str:
@@ -194,5 +260,5 @@ def _explain_missing(name: str, index: UciIndex, folder: Folder) -> str:
         return f"the set {name!r} was not in {index.source}; fetch an archive that holds it with: {command}"
     plain = {other.lower(): other for other in index.sets}
     near = difflib.get_close_matches(name.lower(), plain, n=3)
-    hint = f"did you mean {' or '.join(repr(plain[one]) for one in near)}?" if near else "uci_names() lists them"
-    return f"name must be one of {len(index.sets)} sets, however: {name!r}; {hint}"
+    hint = f"did you mean {' or '.join(repr(plain[match]) for match in near)}?" if near else "uci_names() lists them"
+    return f"name must be one of {len(index.sets)} sets, got {name!r}; {hint}"

@@ -1,7 +1,6 @@
 """The centre: a fitted model as a typed value, and the one way to make it."""
 
 from tartree.model.fitted import FittedModel, HasModel, Model, Provenance, fitted_model, like
-from tartree.model.memory_source import MemorySource
 from tartree.model.pipeline import DataSource, Prepared, build_tree, data_source, fit, prepare
 from tartree.model.sample import Sample
 from tartree.model.spec import ModelSpec, generators
@@ -12,7 +11,6 @@ __all__ = [
     "DataSource",
     "FittedModel",
     "HasModel",
-    "MemorySource",
     "Model",
     "ModelSpec",
     "PlainValueCodec",

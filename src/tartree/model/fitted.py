@@ -73,6 +73,11 @@ class Provenance:
         What `simplify` and `harden` changed.
     temperature : float or None
         Of the sigmoids at the start, for a warm start from a grown tree.
+
+    Examples
+    --------
+    >>> Provenance(target_name="price").target_name
+    'price'
     """
 
     settings: dict[str, Any] = field(default_factory=dict)
@@ -102,6 +107,15 @@ class FittedModel:
     selection : {"multi", "single"}
         Whether all leaves predict or the one of the largest arrival.
     provenance : Provenance
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = TartClassifier(depth=2, epochs=5, random_state=0).fit(X, y).model_
+    >>> model.is_classifier, model.structure.n_leaves, model.predict_proba(X).shape
+    (True, 4, (150, 3))
     """
 
     encoder: Encoder
@@ -191,19 +205,46 @@ class FittedModel:
     # Other models from this one
 
     def record(self, **changes: Any) -> FittedModel:
-        """Return the model with some entries of its provenance replaced."""
+        """Return the model with some entries of its provenance replaced.
+
+        Parameters
+        ----------
+        **changes
+            Fields of `Provenance` by name.
+
+        Returns
+        -------
+        FittedModel
+        """
         return replace(self, provenance=replace(self.provenance, **changes))
 
     def with_tree(self, tree: Tree) -> FittedModel:
         """Return a model around a copy of another tree, in single precision on the same device.
 
-        What was found out about the tree at hand (importances, certificate, hardening) is dropped.
+        Importances, certificate and hardening of the present tree are dropped.
+
+        Parameters
+        ----------
+        tree : Tree
+
+        Returns
+        -------
+        FittedModel
         """
         copied = copy.deepcopy(tree).float().to(self.device).eval().requires_grad_(True)
         return replace(self, tree=copied).record(importances=None, certificate=None, hardening=None)
 
     def to(self, device: torch.device | str) -> FittedModel:
-        """Return the model with its tree on a device; itself if it is there already."""
+        """Return the model with its tree on a device; itself if it is there already.
+
+        Parameters
+        ----------
+        device : torch.device or str
+
+        Returns
+        -------
+        FittedModel
+        """
         device = torch.device(device)
         if all(parameter.device == device for parameter in self.tree.parameters()):
             return self
@@ -213,17 +254,35 @@ class FittedModel:
         """Return the model on the CPU, where predictions are in double precision, as explanations are.
 
         On another device they are in single precision: for a row at a boundary, page and prediction would disagree.
+
+        Returns
+        -------
+        FittedModel
         """
         return self.to("cpu")
 
     def double_tree(self) -> Tree:
-        """Return a copy of the tree in double precision on the CPU, without gradients."""
+        """Return a copy of the tree in double precision on the CPU, without gradients.
+
+        Returns
+        -------
+        Tree
+        """
         return copy.deepcopy(self.tree).cpu().double().eval().requires_grad_(False)
 
     # Rows
 
     def encode(self, X: Any) -> Tensor:
-        """Encode rows in double precision on the CPU, (rows, features)."""
+        """Encode rows in double precision on the CPU, (rows, features).
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+
+        Returns
+        -------
+        Tensor of shape (rows, features)
+        """
         return torch.from_numpy(self.encoder.transform(X)).double()
 
     def chunks(self, X: Any) -> Iterator[tuple[Tree, Tensor]]:
@@ -231,20 +290,44 @@ class FittedModel:
 
         On a CPU both are in double precision: in single precision the last digits of a row's result would depend on
         the rows beside it. `X` may be a table in files.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files
+
+        Yields
+        ------
+        tuple of Tree and Tensor
+            Tensors are (rows, features).
         """
-        on_cpu = self.device.type == "cpu"
+        device = self.device  # once: it walks over the parameters, which takes long beside one row
+        on_cpu = device.type == "cpu"
         tree, dtype = (in_double(self.tree), torch.float64) if on_cpu else (self.tree, torch.float32)
-        for chunk in self.encoded_chunks(X, self.chunk_rows):
-            yield tree, chunk.to(self.device, dtype)
+        for chunk in self.encoded_chunks(X, self._chunk_rows(device)):
+            yield tree, chunk.to(device, dtype)
 
     @property
     def chunk_rows(self) -> int:
         """Number of rows whose prediction keeps memory small."""
-        most = CHUNK if self.device.type == "cpu" else LARGE_CHUNK
+        return self._chunk_rows(self.device)
+
+    def _chunk_rows(self, device: torch.device) -> int:
+        most = CHUNK if device.type == "cpu" else LARGE_CHUNK
         return max(64, most // (self.tree.width * self.n_members))
 
     def encoded_chunks(self, X: Any, size: int) -> Iterator[Tensor]:
-        """Yield encoded rows, (at most `size`, features)."""
+        """Yield encoded rows, (at most `size`, features).
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files
+        size : int
+            The most rows of a chunk.
+
+        Yields
+        ------
+        Tensor of shape (rows, features)
+        """
         if is_parquet(X):
             yield from self._file_chunks(X, size)
         elif is_large_map(X):
@@ -280,12 +363,30 @@ class FittedModel:
 
     @torch.no_grad()
     def predict_members(self, X: Any) -> Iterator[NDArray[np.float64]]:
-        """Yield the predictions of each member in training units, chunk by chunk, (members, rows, ...)."""
+        """Yield the predictions of each member in training units, chunk by chunk, (members, rows, ...).
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files
+
+        Yields
+        ------
+        ndarray of shape (members, rows, ...)
+        """
         for tree, x in self.chunks(X):
             yield tree.predict(x, self.selection).double().cpu().numpy()
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the probability of each class, (rows, classes): the mean over the members."""
+        """Predict the probability of each class, (rows, classes): the mean over the members.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files
+
+        Returns
+        -------
+        ndarray of shape (rows, classes)
+        """
         return np.concatenate(list(self._probabilities(X)))
 
     def _probabilities(self, X: Any) -> Iterator[NDArray[np.float64]]:
@@ -295,7 +396,16 @@ class FittedModel:
             yield probabilities
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the most probable class, (rows,), or the mean, (rows,) or (rows, targets)."""
+        """Predict the most probable class, (rows,), or the mean, (rows,) or (rows, targets).
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files
+
+        Returns
+        -------
+        ndarray of shape (rows,) or (rows, targets)
+        """
         if not self.is_classifier:
             return self._predict_means(X)
         small = np.min_scalar_type(len(self.classes))  # one index a row until all rows are predicted
@@ -310,7 +420,16 @@ class FittedModel:
         return values[:, 0] if codec.one_target else values
 
     def predict_moments(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Predict means and standard deviations in units of the target, (rows,) or (rows, targets)."""
+        """Predict means and standard deviations in units of the target, (rows,) or (rows, targets).
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files
+
+        Returns
+        -------
+        tuple of two ndarray of shape (rows,) or (rows, targets)
+        """
         codec, means, deviations = self.value_codec, [], []
         self._check_spread()
         for moments in self.predict_members(X):  # (members, rows, 2 targets)
@@ -322,7 +441,18 @@ class FittedModel:
 
     @torch.no_grad()
     def predict_quantiles(self, X: Any, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Predict quantiles of each row's distribution, (rows, quantiles) or (rows, quantiles, targets)."""
+        """Predict quantiles of each row's distribution, (rows, quantiles) or (rows, quantiles, targets).
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files
+        levels : ndarray of shape (quantiles,)
+            Between 0 and 1.
+
+        Returns
+        -------
+        ndarray of shape (rows, quantiles) or (rows, quantiles, targets)
+        """
         codec, parts = self.value_codec, []
         self._check_spread()
         for tree, x in self.chunks(X):
@@ -350,6 +480,14 @@ class FittedModel:
         """Return the node of the leaf with the largest arrival: (rows,), or (rows, members) with several members.
 
         Nodes are numbered layer by layer from the root, 0.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files
+
+        Returns
+        -------
+        ndarray of shape (rows,) or (rows, members)
         """
         first_leaf = sum(self.structure.widths[:-1])
         leaves = [best_leaf(tree, x)[0].cpu() for tree, x in self.chunks(X)]
@@ -361,6 +499,15 @@ class FittedModel:
         """Return the nodes on the most probable path to the leaf of `apply`, a sparse indicator matrix (rows, nodes).
 
         With several members their nodes are side by side, and a second array holds where those of each begin.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), or in files
+
+        Returns
+        -------
+        sparse matrix of shape (rows, nodes)
+            With several members a pair of it and of the first node of each.
         """
         structure = self.structure
         offsets = np.concatenate([[0], np.cumsum(structure.widths)])
@@ -380,7 +527,14 @@ class FittedModel:
 
 @runtime_checkable
 class HasModel(Protocol):
-    """An estimator around a fitted model."""
+    """An estimator around a fitted model.
+
+    Examples
+    --------
+    >>> from tartree import TartClassifier
+    >>> hasattr(TartClassifier, "with_model")
+    True
+    """
 
     @property
     def model_(self) -> FittedModel: ...
@@ -394,12 +548,27 @@ Model = TypeVar("Model", bound=FittedModel | HasModel)
 def fitted_model(source: FittedModel | HasModel) -> FittedModel:
     """Return the model of a fitted estimator, or the model itself.
 
+    Parameters
+    ----------
+    source : FittedModel or estimator
+
+    Returns
+    -------
+    FittedModel
+
     Raises
     ------
     NotFittedError
         If the estimator has not been fitted.
     TypeError
         If it is not an estimator of this library.
+
+    Examples
+    --------
+    >>> from tartree import TartClassifier
+    >>> model = TartClassifier(depth=1, epochs=1).fit([[0.0], [1.0]], ["a", "b"])
+    >>> fitted_model(model).classes.tolist()
+    ['a', 'b']
     """
     if isinstance(source, FittedModel):
         return source
@@ -413,5 +582,23 @@ def fitted_model(source: FittedModel | HasModel) -> FittedModel:
 
 
 def like(source: Model, model: FittedModel) -> Model:
-    """Return a model in the form of its source: a FittedModel for one, an estimator for an estimator."""
+    """Return a model in the form of its source: a FittedModel for one, an estimator for an estimator.
+
+    Parameters
+    ----------
+    source : FittedModel or estimator
+    model : FittedModel
+
+    Returns
+    -------
+    FittedModel or estimator
+        Of the type of `source`, around `model`.
+
+    Examples
+    --------
+    >>> from tartree import TartClassifier
+    >>> source = TartClassifier(depth=1, epochs=1).fit([[0.0], [1.0]], ["a", "b"])
+    >>> type(like(source, fitted_model(source))).__name__
+    'TartClassifier'
+    """
     return model if isinstance(source, FittedModel) else source.with_model(model)  # type: ignore[return-value]

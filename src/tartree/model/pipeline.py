@@ -34,6 +34,12 @@ class DataSource(Protocol):
     """Rows to learn from: in memory, streamed from files, or one worker's part of a stream.
 
     After `learn`, `encoder`, `codec` and `n_counted` (rows with weight) can be read.
+
+    Examples
+    --------
+    >>> source: DataSource = data_source(ModelSpec("classification"), [[0.0], [1.0]], ["a", "b"])
+    >>> source.is_lazy
+    False
     """
 
     @property
@@ -69,7 +75,26 @@ class DataSource(Protocol):
 
 
 def data_source(spec: ModelSpec, X: Any, y: Any, sample_weight: Any = None) -> DataSource:
-    """Return the source for a table in memory, or in files with names of columns for `y` and `sample_weight`."""
+    """Return the source for a table in memory, or in files with names of columns for `y` and `sample_weight`.
+
+    Parameters
+    ----------
+    spec : ModelSpec
+    X : table of shape (rows, columns), or in files
+    y : array of shape (rows,) or (rows, targets), or str or list of str
+        With files, names of columns.
+    sample_weight : array of shape (rows,), or str, optional
+
+    Returns
+    -------
+    DataSource
+
+    Examples
+    --------
+    >>> source = data_source(ModelSpec("classification"), [[0.0], [1.0]], ["a", "b"])
+    >>> source.is_streamed
+    False
+    """
     return parquet_source(spec, X, y, sample_weight) if is_parquet(X) else MemorySource(X, y, sample_weight)
 
 
@@ -77,10 +102,11 @@ def data_source(spec: ModelSpec, X: Any, y: Any, sample_weight: Any = None) -> D
 class Prepared:
     """What a fit does before training: a tree with drawn weights on its device, and the rows to learn from.
 
-    Attributes
+    Parameters
     ----------
     spec : ModelSpec
     source : DataSource
+        After `learn`.
     tree : Tree
     settings : dict
         Arguments of `Tree.build`.
@@ -88,8 +114,15 @@ class Prepared:
         Of the run, and of each member.
     rng : RandomState
         After the seeds were drawn.
-    temperature : float or None
+    temperature : float, optional
         See `Provenance`.
+
+    Examples
+    --------
+    >>> spec = ModelSpec("classification", depth=2)
+    >>> prepared = prepare(spec, data_source(spec, [[0.0], [1.0]], ["a", "b"]))
+    >>> prepared.tree.structure.n_leaves
+    4
     """
 
     spec: ModelSpec
@@ -106,11 +139,25 @@ class Prepared:
         return find_device(self.spec.device)
 
     def rebuild(self, structure: Structure) -> None:
-        """Replace the tree by one of another structure, with weights drawn from the same seeds."""
+        """Replace the tree by one of another structure, with weights drawn from the same seeds.
+
+        Parameters
+        ----------
+        structure : Structure
+        """
         self.tree = self.new_tree(structure)
 
     def new_tree(self, structure: Structure) -> Tree:
-        """Build a tree for the encoded rows on the device, with weights drawn from the seeds."""
+        """Build a tree for the encoded rows on the device, with weights drawn from the seeds.
+
+        Parameters
+        ----------
+        structure : Structure
+
+        Returns
+        -------
+        Tree
+        """
         source = self.source
         n_features, output = len(source.encoder.features_), source.codec.output
         tree = build_tree(structure, n_features, output, self.settings, int(self.seeds[0]))
@@ -120,7 +167,17 @@ class Prepared:
     def finish(
         self, history: History | None, refit_history: History | None = None, workers: WorkerGroup = SINGLE_WORKER
     ) -> FittedModel:
-        """Return the tree as a model; without a history it has not been trained."""
+        """Return the tree as a model; without a history it has not been trained.
+
+        Parameters
+        ----------
+        history, refit_history : History or None
+        workers : WorkerGroup
+
+        Returns
+        -------
+        FittedModel
+        """
         source = self.source
         provenance = Provenance(
             self.settings,
@@ -184,6 +241,16 @@ def prepare(
         Model whose training goes on; it is not changed.
     workers : WorkerGroup
         Workers that fit the same model to other shards of the source.
+
+    Returns
+    -------
+    Prepared
+
+    Examples
+    --------
+    >>> spec = ModelSpec("classification", depth=2)
+    >>> prepare(spec, data_source(spec, [[0.0], [1.0]], ["a", "b"])).source.n_counted
+    2
     """
     rng = check_random_state(spec.random_state)
     seeds = workers.gather(spec.draw_seeds(rng))[0]
@@ -239,6 +306,14 @@ def fit(
     Returns
     -------
     FittedModel
+
+    Examples
+    --------
+    >>> from tartree.training import Recipe
+    >>> spec = ModelSpec("classification", depth=1, recipe=Recipe(epochs=2), random_state=0)
+    >>> model = fit(spec, data_source(spec, [[0.0], [1.0], [3.0]], ["a", "b", "b"]))
+    >>> len(model.provenance.history)
+    2
     """
     with source.locating():
         prepared = prepare(spec, source, resumed=resumed, workers=workers)

@@ -11,7 +11,20 @@ SAMPLE_ROWS = 2_000
 
 
 class Sample(NamedTuple):
-    """Encoded training rows."""
+    """Encoded training rows.
+
+    Parameters
+    ----------
+    x : Tensor of shape (rows, features)
+    target : Tensor of shape (rows, ...)
+    weight : Tensor of shape (rows,) or None
+
+    Examples
+    --------
+    >>> import torch
+    >>> Sample(torch.zeros(5, 2), torch.zeros(5), None).x.shape
+    torch.Size([5, 2])
+    """
 
     x: Tensor  # (rows, features)
     target: Tensor  # (rows, ...)

@@ -36,10 +36,37 @@ EarlyStopping = bool | Literal["auto", "refit"]
 class ModelSpec:
     """All parameters of a fit; see `TartClassifier` for their meaning.
 
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+    depth, window, stride : optional
+        Structure of the tree; `depth` may be "auto".
+    decision_layers, leaf_layers : optional
+        Arguments of `Tree.build`.
+    selection : {"multi", "single"}
+    members, hidden, dropout, branching, decision, leaf : optional
+        Arguments of `Tree.build`.
+    numeric, extrapolation : optional
+        Of the `TableEncoder`.
+    recipe : Recipe
+    early_stopping : bool, "auto" or "refit"
+    callbacks : tuple of callable
+    class_weight : dict, "balanced" or None
+    warm_start : bool
+    device : str
+    random_state : int, RandomState or None
+    verbose : int
+
     Raises
     ------
     ValueError
         If a parameter is outside its range, or has no effect beside another one.
+
+    Examples
+    --------
+    >>> spec = ModelSpec("regression")
+    >>> spec.structure(500).depth, spec.structure(5000).depth
+    (4, 6)
     """
 
     task: Task
@@ -78,7 +105,18 @@ class ModelSpec:
 
     @classmethod
     def from_parameters(cls, task: Task, parameters: dict[str, Any]) -> ModelSpec:
-        """Return the spec of an estimator's parameters, with the recipe looked up and its changes applied."""
+        """Return the spec of an estimator's parameters, with the recipe looked up and its changes applied.
+
+        Parameters
+        ----------
+        task : {"classification", "regression"}
+        parameters : dict
+            As `get_params` returns them.
+
+        Returns
+        -------
+        ModelSpec
+        """
         values = dict(parameters)
         changes = {name: values.pop(name) for name in ("epochs", "batch_size", "learning_rate")}
         callbacks = values.pop("callbacks")
@@ -100,23 +138,63 @@ class ModelSpec:
         return {name: getattr(self, name) for name in TREE_SETTINGS}
 
     def resolve_depth(self, n_rows: int) -> int:
-        """Return the depth for a number of rows with weight."""
+        """Return the depth for a number of rows with weight.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows with weight.
+
+        Returns
+        -------
+        int
+        """
         if self.depth != "auto":
             return self.depth
         may_be_deep = self.window == 2 and self.leaf_layers in (0, 1) and self.leaf is None
         return 6 if may_be_deep and n_rows >= DEEP_ROWS else 4
 
     def structure(self, n_rows: int) -> Structure:
-        """Return the structure for a number of rows with weight."""
+        """Return the structure for a number of rows with weight.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows with weight.
+
+        Returns
+        -------
+        Structure
+        """
         return Structure(self.resolve_depth(n_rows), self.window, self.stride)
 
     def may_be_linear(self, n_rows: int) -> bool:
-        """Whether the tree is compared with a linear model: depth is "auto" and there are enough rows."""
+        """Whether the tree is compared with a linear model: depth is "auto" and there are enough rows.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows with weight.
+
+        Returns
+        -------
+        bool
+        """
         has_plain_parts = self.leaf_layers == 1 and self.leaf is None and self.decision is None
         return self.depth == "auto" and has_plain_parts and n_rows >= DEEP_ROWS
 
     def stopping(self, n_rows: int) -> bool | Literal["refit"]:
-        """Resolve `early_stopping` for a number of rows."""
+        """Resolve `early_stopping` for a number of rows.
+
+        Parameters
+        ----------
+        n_rows : int
+            All rows.
+
+        Returns
+        -------
+        bool or "refit"
+        """
         if self.early_stopping != "auto":
             return self.early_stopping
         if n_rows < EARLY_STOPPING_ROWS:
@@ -124,7 +202,17 @@ class ModelSpec:
         return "refit" if n_rows < REFIT_ROWS else True
 
     def draw_seeds(self, rng: np.random.RandomState | None = None) -> NDArray[Any]:
-        """Draw a seed of the run and one of each member, (1 + members,)."""
+        """Draw a seed of the run and one of each member, (1 + members,).
+
+        Parameters
+        ----------
+        rng : RandomState, optional
+            By default that of `random_state`.
+
+        Returns
+        -------
+        ndarray of shape (1 + members,)
+        """
         rng = check_random_state(self.random_state) if rng is None else rng
         return rng.randint(np.iinfo(np.int32).max, size=self.members + 1)
 

@@ -70,6 +70,12 @@ class TargetCodec(ABC):
         Whether the target is one of classes.
     estimator : str
         Name of the estimator for such targets, for messages.
+
+    Examples
+    --------
+    >>> codec: TargetCodec = ClassCodec(np.array(["a", "b"]))
+    >>> codec.is_classes, codec.encode(["b", "a"])
+    (True, tensor([1, 0]))
     """
 
     task: ClassVar[Task]
@@ -89,62 +95,199 @@ class TargetCodec(ABC):
     @classmethod
     @abstractmethod
     def read(cls, y: Any) -> NDArray[Any]:
-        """Return a target in memory as an array, or raise if it is not one of this task."""
+        """Return a target in memory as an array, or raise if it is not one of this task.
+
+        Parameters
+        ----------
+        y : array of shape (rows,) or (rows, targets)
+
+        Returns
+        -------
+        ndarray
+        """
 
     @classmethod
     @abstractmethod
     def learn(cls, values: NDArray[Any], weight: Weights, resumed: Any, extrapolation: float | None) -> Self:
-        """Learn from a target that `read` returned; a resumed training keeps its codec's scale or classes."""
+        """Learn from a target that `read` returned; a resumed training keeps its codec's scale or classes.
+
+        Parameters
+        ----------
+        values : ndarray of shape (rows,) or (rows, targets)
+        weight : ndarray of shape (rows,) or None
+        resumed : TargetCodec or None
+            Codec of a model whose training goes on.
+        extrapolation : float or None
+            Share of the range by which predictions may exceed it; None sets no limit.
+
+        Returns
+        -------
+        TargetCodec
+        """
 
     @classmethod
     @abstractmethod
     def statistics(cls, n_targets: int) -> TargetStatistics:
-        """Return empty statistics for a streamed target."""
+        """Return empty statistics for a streamed target.
+
+        Parameters
+        ----------
+        n_targets : int
+
+        Returns
+        -------
+        TargetStatistics
+        """
 
     @classmethod
     @abstractmethod
     def learn_statistics(cls, statistics: Any, resumed: Any, extrapolation: float | None) -> Self:
-        """Learn from the statistics of a streamed target."""
+        """Learn from the statistics of a streamed target.
+
+        Parameters
+        ----------
+        statistics : TargetStatistics
+        resumed : TargetCodec or None
+            Codec of a model whose training goes on.
+        extrapolation : float or None
+            Share of the range by which predictions may exceed it; None sets no limit.
+
+        Returns
+        -------
+        TargetCodec
+        """
 
     @abstractmethod
     def encode(self, values: Any) -> Tensor:
-        """Encode a target in memory for training, (rows, ...), on the CPU."""
+        """Encode a target in memory for training, (rows, ...), on the CPU.
+
+        Parameters
+        ----------
+        values : array of shape (rows,) or (rows, targets)
+
+        Returns
+        -------
+        Tensor of shape (rows, ...)
+        """
 
     @abstractmethod
     def encode_columns(self, columns: Sequence[Any]) -> NDArray[Any]:
-        """Encode Arrow columns of the target for training, (rows, ...)."""
+        """Encode Arrow columns of the target for training, (rows, ...).
+
+        Parameters
+        ----------
+        columns : sequence of pyarrow.Array
+
+        Returns
+        -------
+        ndarray of shape (rows, ...)
+        """
 
     @abstractmethod
     def class_weights(self, values: Any, class_weight: ClassWeight) -> Weights:
-        """Return the factor of each row's weight that its class brings, (rows,), or None."""
+        """Return the factor of each row's weight that its class brings, (rows,), or None.
+
+        Parameters
+        ----------
+        values : array of shape (rows,)
+        class_weight : dict, "balanced" or None
+
+        Returns
+        -------
+        ndarray of shape (rows,) or None
+        """
 
     @abstractmethod
     def weighting(self, statistics: Any, class_weight: ClassWeight, *, weighted: bool) -> RowWeighting:
-        """Return the training weights of streamed rows; `weighted` if rows have weights of their own."""
+        """Return the training weights of streamed rows; `weighted` if rows have weights of their own.
+
+        Parameters
+        ----------
+        statistics : TargetStatistics
+        class_weight : dict, "balanced" or None
+        weighted : bool
+
+        Returns
+        -------
+        RowWeighting
+        """
 
     @abstractmethod
     def count(self, statistics: Any, class_weight: ClassWeight) -> int:
-        """Count the rows with weight in statistics of this or a part of this target."""
+        """Count the rows with weight in statistics of this or a part of this target.
+
+        Parameters
+        ----------
+        statistics : TargetStatistics
+        class_weight : dict, "balanced" or None
+
+        Returns
+        -------
+        int
+        """
 
     @abstractmethod
     def truth(self, y: Any, n_rows: int) -> NDArray[np.float64]:
-        """Return indicators of the true classes, or true values in units of the target, (rows, outputs)."""
+        """Return indicators of the true classes, or true values in units of the target, (rows, outputs).
+
+        Parameters
+        ----------
+        y : array of shape (rows,) or (rows, targets)
+        n_rows : int
+
+        Returns
+        -------
+        ndarray of shape (rows, outputs)
+        """
 
     @abstractmethod
     def output_names(self, target_name: str | None) -> tuple[str, ...]:
-        """Name the outputs: class labels, or target columns."""
+        """Name the outputs: class labels, or target columns.
+
+        Parameters
+        ----------
+        target_name : str or None
+
+        Returns
+        -------
+        tuple of str
+        """
 
     @abstractmethod
     def to_state(self) -> dict[str, Any]:
-        """Return the codec as plain data for a file."""
+        """Return the codec as plain data for a file.
+
+        Returns
+        -------
+        dict
+        """
 
     @classmethod
     @abstractmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Read what `to_state` returned, and check it."""
+        """Read what `to_state` returned, and check it.
+
+        Parameters
+        ----------
+        state : dict
+
+        Returns
+        -------
+        TargetCodec
+        """
 
     def strata(self, target: Tensor) -> NDArray[Any] | None:
-        """Return the groups of rows whose shares a split keeps, or None."""
+        """Return the groups of rows whose shares a split keeps, or None.
+
+        Parameters
+        ----------
+        target : Tensor of shape (rows, ...)
+            As `encode` returns it.
+
+        Returns
+        -------
+        ndarray of shape (rows,) or None
+        """
         return target.numpy() if self.is_classes else None
 
 
@@ -156,6 +299,11 @@ class ClassCodec(TargetCodec):
     ----------
     classes : ndarray of shape (classes,)
         Labels in order.
+
+    Examples
+    --------
+    >>> ClassCodec(np.array(["a", "b"])).encode(["b", "a"])
+    tensor([1, 0])
     """
 
     task: ClassVar[Task] = "classification"
@@ -291,6 +439,12 @@ class ValueCodec(TargetCodec):
         Mean and standard deviation of the target.
     limits : ndarray of shape (targets, 2) or None
         Lowest and highest prediction of each target; None without a limit.
+
+    Examples
+    --------
+    >>> ValueCodec(np.array([10.0]), np.array([2.0])).encode([12.0, 8.0])
+    tensor([[ 1.],
+            [-1.]])
     """
 
     task: ClassVar[Task] = "regression"
@@ -433,7 +587,15 @@ class ValueCodec(TargetCodec):
 
 @dataclass(frozen=True, eq=False)
 class PlainValueCodec(ValueCodec):
-    """Values without a spread, as leaves of trees grown elsewhere hold them; parameters are those of `ValueCodec`."""
+    """Values without a spread, as leaves of trees grown elsewhere hold them.
+
+    Parameters
+    ----------
+    center, scale : ndarray of shape (targets,)
+        0 and 1 for values in units of the target.
+    limits : ndarray of shape (targets, 2) or None
+        Lowest and highest prediction of each target; None without a limit.
+    """
 
     @property
     def output(self) -> Output:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from sklearn.metrics import get_scorer
 
@@ -13,8 +13,14 @@ from tartree.search.problem import Fold
 from tartree.search.scores import Metric
 
 
+class HasFit(Protocol):
+    """An estimator that follows the scikit-learn API."""
+
+    def fit(self, X: Any, y: Any) -> Any: ...
+
+
 def fold_scores(
-    make_estimator: Callable[[], Any], X: Any, y: Any, folds: Iterable[Fold], metric: Metric
+    make_estimator: Callable[[], HasFit], X: Any, y: Any, folds: Iterable[Fold], metric: Metric
 ) -> Iterator[float]:
     """Yield the score of a new estimator in each fold, fitted to its rows to learn from.
 
@@ -50,7 +56,10 @@ def fold_scores(
         yield float(scorer(model, take_rows(X, held_out), y[held_out]))
 
 
-def fit_completely(model: Any, X: Any, y: Any, *sample_weight: Any) -> Any:
+Predictor = TypeVar("Predictor", bound=HasFit)
+
+
+def fit_completely(model: Predictor, X: Any, y: Any, *sample_weight: Any) -> Predictor:
     """Fit an estimator, and raise KeyboardInterrupt if Ctrl-C ended its training, whose weights are then not kept."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "fit was interrupted", UserWarning)

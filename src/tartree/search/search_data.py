@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from tartree.model import MemorySource, ModelSpec, Prepared, Sample, prepare
-from tartree.model.memory_source import number_of_rows
+from tartree.model import ModelSpec, Prepared, Sample, prepare
+from tartree.model.memory_source import MemorySource, number_of_rows
 from tartree.search.candidates import table_key
 from tartree.search.folds import draw_rows, make_folds, read_groups
 from tartree.search.problem import Problem

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from tartree.estimators import TartClassifier
+from tartree.estimators.base import BaseTart
 from tartree.search.engine import Engine
 from tartree.search.exploration import Exploration
 from tartree.search.refit import all_failed, choices, refit
@@ -145,7 +146,7 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: BaseTart | None = None,
         space: Space = "small",
         *,
         trials: int | None = None,

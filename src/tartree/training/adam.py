@@ -1,4 +1,4 @@
-"""Adam with decoupled weight decay: by torch's own fused function, or by a kernel that takes all tensors at once.
+"""Adam with decoupled weight decay: by torch's fused function, or by a kernel for all tensors at once.
 
 `torch.optim.AdamW` computes the same, but its first use in a process loads torch's compiler, which takes longer than
 the whole fit of a small table. On a GPU its function gives 65,536 numbers to one block of threads, so that a tree of
@@ -23,14 +23,14 @@ class Optimizer(Protocol):
     """Changes parameters by their gradients."""
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Drop the gradients."""
 
     def step(self, pace: float | Tensor) -> None:
-        """One step: `pace` is the learning rate, or a row of `paces` on the device."""
+        """Update the parameters; `pace` is the learning rate, or a row of `paces` on the device."""
 
 
 class Adam:
-    """Adam for groups of parameters, each with its own weight decay; those of the same decay take one call."""
+    """Adam for groups of parameters, with a weight decay each; those of the same decay take one call."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
         of_decay: dict[float, list[Tensor]] = {}
@@ -65,7 +65,7 @@ class Adam:
             )
 
     def tensors_of_state(self) -> list[Tensor]:
-        """All that it remembers of earlier steps, to be read and written."""
+        """Return the state of the optimizer, to be read and written."""
         return [tensor for group in self.groups for tensor in (*group.means, *group.squares, *group.steps)]
 
 
@@ -78,7 +78,7 @@ class _Group:
 
 
 class KernelAdam:
-    """The same on a GPU, in one launch for four tensors, with a pace that a captured step reads from memory."""
+    """The same on a GPU, in one launch for four tensors; a captured step reads its `pace` from memory."""
 
     SIZE = 1024  # numbers of a program
 
@@ -108,7 +108,7 @@ class KernelAdam:
 
 
 def paces(rates: Sequence[float]) -> Tensor:
-    """What `KernelAdam` needs to know of each step, (steps, 4): rate, step size, correction of squares, and a gap."""
+    """Return the settings of each step for `KernelAdam`, (steps, 4): rate, step size, correction of squares, 0."""
     rows = [
         (rate, rate / (1 - MEAN_DECAY**t), 1 / math.sqrt(1 - SQUARE_DECAY**t), 0.0) for t, rate in enumerate(rates, 1)
     ]

@@ -1,4 +1,4 @@
-"""Where a batch comes from: tensors on the device, or rows that are read and encoded when they are needed."""
+"""Rows to learn from: tensors on the device, or rows that are read and encoded batch by batch."""
 
 from __future__ import annotations
 
@@ -18,16 +18,47 @@ class Batch(NamedTuple):
 
 
 class Rows(Protocol):
-    """A table to learn from."""
+    """A table to learn from.
+
+    Examples
+    --------
+    >>> rows: Rows = TensorRows(torch.zeros(5, 2), torch.arange(5))
+    >>> len(rows)
+    5
+    """
 
     def __len__(self) -> int: ...
 
     def take(self, index: Tensor | None) -> Batch:
-        """The rows of an index on the CPU, or all of them."""
+        """Return the rows of an index on the CPU, or all of them.
+
+        Parameters
+        ----------
+        index : Tensor of shape (batch,) or None
+
+        Returns
+        -------
+        Batch
+        """
 
 
 class TensorRows:
-    """A table that fits on the device: whole tensors, batches by index."""
+    """A table that fits on the device: whole tensors, batches by index.
+
+    Parameters
+    ----------
+    x : Tensor of shape (rows, features)
+    target : Tensor of shape (rows, ...)
+    weight : Tensor of shape (rows,) or (members, rows), optional
+    total : float, optional
+        Weight of all rows before equal rows were joined, for penalties.
+
+    Examples
+    --------
+    >>> rows = TensorRows(torch.zeros(5, 2), torch.arange(5))
+    >>> rows.take(torch.tensor([3, 1])).target
+    tensor([3, 1])
+    """
 
     def __init__(self, x: Tensor, target: Tensor, weight: Tensor | None = None, total: float | None = None) -> None:
         self.x, self.target, self.weight = x, target, weight
@@ -45,19 +76,26 @@ class TensorRows:
 
 
 class MemberRows:
-    """Tables of equal length side by side, each for as many members: folds or runs that learn from other rows.
+    """Tables of equal length side by side, each for as many members: folds or runs with different rows.
 
-    Members in a row learn from one table. Compared to one table for all, with a weight of 0 for the rows of others,
-    nothing is computed in vain.
+    Consecutive members learn from one table. Unlike with one table for all and weights of 0, no member computes the
+    rows of others.
 
     Parameters
     ----------
     x : Tensor of shape (rows, tables, features)
     target : Tensor of shape (rows, tables, ...)
     weight : Tensor of shape (rows, tables), optional
-        0 fills up a table that is shorter than others.
+        0 pads a table that is shorter than others.
     share : int
         Members that learn from a table.
+
+    Examples
+    --------
+    >>> rows = TensorRows(torch.zeros(5, 2), torch.arange(5))
+    >>> MemberRows.gather(rows, [torch.tensor([0, 1]), torch.tensor([3, 4])]).take(None).target
+    tensor([[0, 1],
+            [3, 4]])
     """
 
     def __init__(self, x: Tensor, target: Tensor, weight: Tensor | None, share: int) -> None:
@@ -65,13 +103,26 @@ class MemberRows:
 
     @classmethod
     def gather(cls, rows: TensorRows, lists: Sequence[Tensor], share: int = 1) -> MemberRows:
-        """One table of each list of row numbers."""
+        """Make one table of each list of row indices.
+
+        Parameters
+        ----------
+        rows : TensorRows
+        lists : sequence of Tensor
+            Row indices of each table.
+        share : int
+            Members that learn from a table.
+
+        Returns
+        -------
+        MemberRows
+        """
         index = torch.nn.utils.rnn.pad_sequence(list(lists)).to(rows.x.device)  # (rows, tables), 0 where one has ended
         weight = None if rows.weight is None else rows.weight[index]
-        lengths = torch.tensor([len(own) for own in lists])
+        lengths = torch.tensor([len(rows_of_table) for rows_of_table in lists])
         if int(lengths.min()) < len(index):
-            there = (torch.arange(len(index)).unsqueeze(1) < lengths).to(rows.x)
-            weight = there if weight is None else weight * there
+            is_row = (torch.arange(len(index)).unsqueeze(1) < lengths).to(rows.x)
+            weight = is_row if weight is None else weight * is_row
         return cls(rows.x[index], rows.target[index], weight, share)
 
     def __len__(self) -> int:
@@ -84,7 +135,17 @@ class MemberRows:
         return self.batch(self.x.index_select(0, index), index)
 
     def batch(self, x: Tensor, index: Tensor | None) -> Batch:
-        """A batch of features that were gathered already, (batch, tables, features)."""
+        """Return a batch of features that were gathered already.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, tables, features)
+        index : Tensor of shape (batch,) or None
+
+        Returns
+        -------
+        Batch
+        """
         weight = None if self.weight is None else self._by_member(self.weight, index)
         return Batch(x.transpose(0, 1), self._by_member(self.target, index), weight)
 
@@ -96,9 +157,21 @@ class MemberRows:
 
 
 class LazyRows:
-    """A table that stays where it is, for example a memory-mapped array: rows are read and encoded batch by batch.
+    """A table that is read and encoded batch by batch, for example a memory-mapped array.
 
-    ``read(index)`` gives the encoded rows of a sorted index, (batch, features), on the device.
+    Parameters
+    ----------
+    read : callable
+        ``read(index)`` returns the encoded rows of a sorted index, (batch, features), on the device.
+    target : Tensor of shape (rows, ...)
+    weight : Tensor of shape (rows,) or (members, rows), optional
+
+    Examples
+    --------
+    >>> x = torch.arange(10.0).view(5, 2)
+    >>> LazyRows(lambda index: x[index], torch.arange(5)).take(torch.tensor([3, 1])).x
+    tensor([[2., 3.],
+            [6., 7.]])
     """
 
     def __init__(self, read: Callable[[Tensor], Tensor], target: Tensor, weight: Tensor | None = None) -> None:
@@ -111,6 +184,6 @@ class LazyRows:
         if index is None:
             index = torch.arange(len(self))
         index, _ = index.sort()  # a disk is read in order; within a batch, order does not matter
-        there = index.to(self.target.device)
-        weight = None if self.weight is None else self.weight.index_select(-1, there)
-        return Batch(self.read(index), self.target.index_select(0, there), weight)
+        on_device = index.to(self.target.device)
+        weight = None if self.weight is None else self.weight.index_select(-1, on_device)
+        return Batch(self.read(index), self.target.index_select(0, on_device), weight)

@@ -1,4 +1,4 @@
-"""What is kept of a run: the best weights of each member, and what a run that was cut off needs to go on."""
+"""Checkpoints of a run, for resuming, and the best weights of each member."""
 
 from __future__ import annotations
 
@@ -16,17 +16,43 @@ from tartree.training.step import Step
 
 
 class CheckpointStore(Protocol):
-    """Keeps the state of a run somewhere, so that it can be gone on with."""
+    """Storage for the checkpoints of a run, from which it can be resumed.
+
+    Examples
+    --------
+    >>> class MemoryStore:
+    ...     last = None
+    ...
+    ...     def load(self):
+    ...         return self.last
+    ...
+    ...     def save(self, epoch, state):
+    ...         self.last = state()
+    >>> store: CheckpointStore = MemoryStore()
+    """
 
     def load(self) -> dict[str, Any] | None:
-        """The last state that was saved; None to begin anew."""
+        """Return the last state that was saved, or None to start from the beginning.
+
+        Returns
+        -------
+        dict or None
+        """
 
     def save(self, epoch: int, state: Callable[[], dict[str, Any]]) -> None:
-        """Called after each epoch, from 1; `state` makes a dict of tensors and plain data, which takes a while."""
+        """Save the state after an epoch, or skip it.
+
+        Parameters
+        ----------
+        epoch : int
+            From 1.
+        state : callable
+            Makes a dict of tensors and plain data, which takes a while.
+        """
 
 
 class RunState:
-    """A run as a state that can be saved, and back."""
+    """Convert a run to a state that can be saved, and back."""
 
     def __init__(
         self, tree: Tree, step: Step, history: History, best: BestWeights | None, generator: torch.Generator
@@ -34,7 +60,7 @@ class RunState:
         self.tree, self.step, self.history, self.best, self.generator = tree, step, history, best, generator
 
     def state(self) -> dict[str, Any]:
-        """Tensors and plain data, copies on the CPU."""
+        """Return tensors and plain data, copied to the CPU."""
         best = self.best
         return {
             "tensors": [tensor.detach().cpu().clone() for tensor in self._tensors()],
@@ -45,11 +71,11 @@ class RunState:
 
     @torch.no_grad()
     def restore(self, state: dict[str, Any]) -> None:
-        """Go back to a state; the tree and the recipe must be those that it comes from."""
-        own = self._tensors()
-        if [tensor.shape for tensor in own] != [tensor.shape for tensor in state["tensors"]]:
-            raise ValueError("the state of a run must come from the same tree and recipe, however: its shapes differ")
-        for tensor, saved in zip(own, state["tensors"], strict=True):
+        """Restore a state of the same tree and recipe."""
+        tensors = self._tensors()
+        if [tensor.shape for tensor in tensors] != [tensor.shape for tensor in state["tensors"]]:
+            raise ValueError("a checkpoint must come from the same tree and recipe, got other shapes")
+        for tensor, saved in zip(tensors, state["tensors"], strict=True):
             tensor.copy_(saved)
         self.generator.set_state(state["random"][0])
         torch.set_rng_state(state["random"][1])
@@ -58,10 +84,10 @@ class RunState:
         self.history.epochs[:] = [Epoch(**epoch) for epoch in state["history"]]
 
     def _tensors(self) -> list[Tensor]:
-        kept = [] if self.best is None else self.best.weights
+        best_weights = [] if self.best is None else self.best.weights
         optimizer = self.step.optimizer
-        assert isinstance(optimizer, Adam)  # a run that keeps its state is not captured
-        return [*self.tree.state_dict().values(), *optimizer.tensors_of_state(), *kept]
+        assert isinstance(optimizer, Adam)  # a run with checkpoints is not captured
+        return [*self.tree.state_dict().values(), *optimizer.tensors_of_state(), *best_weights]
 
 
 class BestWeights:
@@ -71,8 +97,8 @@ class BestWeights:
         members = next(tree.parameters()).shape[0]
         if members > 1 and any(p.shape[:1] != (members,) for p in tree.parameters()):
             raise ValueError(
-                "early stopping keeps the best weights of each member, however: members share weights, as those of a "
-                "backbone; use early_stopping=False"
+                "early stopping keeps the best weights of each member, but members share weights, as in a backbone; "
+                "use early_stopping=False"
             )
         self.patience = patience
         self.loss = torch.full((members,), torch.inf, dtype=torch.float64)
@@ -88,11 +114,11 @@ class BestWeights:
         self.done |= epoch - self.epoch >= self.patience
 
     def keep(self, members: Tensor, epoch: int) -> None:
-        """Remember the weights of some members, (members,) of bool."""
+        """Keep the present weights of some members, (members,) of bool."""
         self.epoch[members] = epoch
         for kept, now in zip(self.weights, self.tree.parameters(), strict=True):
-            there = members.to(now.device).view(-1, *[1] * (now.dim() - 1))
-            torch.where(there, now.detach(), kept, out=kept)
+            mask = members.to(now.device).view(-1, *[1] * (now.dim() - 1))
+            torch.where(mask, now.detach(), kept, out=kept)
 
     @property
     def stopped(self) -> bool:

@@ -25,7 +25,7 @@ from tartree.training.step import enough_threads
 from tartree.training.stream import StreamRows
 from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
 
-#: Epochs between looks at the losses of captured epochs, when nobody listens.
+#: Captured epochs after which losses are read, without callbacks.
 LOOK_EVERY = 32
 
 
@@ -49,7 +49,7 @@ def train(
     ----------
     tree : Tree
     rows : Rows
-        What to learn from. Weights may differ by member, so folds are members with their own zero weights.
+        Rows to learn from. Weights may differ by member, so folds are members with zero weights.
     recipe : Recipe
     generator : torch.Generator
         On the CPU: order of rows and jitter.
@@ -58,7 +58,7 @@ def train(
     keep_epoch : array of int of shape (members,), optional
         Instead of validation: the epoch whose weights each member keeps; training ends with the last of them.
     selection : {"multi", "single"}
-        What the validation loss looks at: the mixture of leaves, or the leaf of the largest arrival.
+        Whether the validation loss is that of the mixture of leaves, or of the leaf with the largest arrival.
     callbacks : sequence of callable
         Called with each `Epoch`; training ends when one returns True.
     verbose : int
@@ -71,24 +71,37 @@ def train(
     Returns
     -------
     History
+
+    Examples
+    --------
+    >>> from tartree import Structure
+    >>> from tartree.nn import Classes
+    >>> from tartree.training import TensorRows
+    >>> tree = Tree.build(Structure(1), 2, Classes(2))
+    >>> rows = TensorRows(torch.randn(10, 2), torch.arange(10) % 2)
+    >>> history = train(tree, rows, Recipe(epochs=3), generator=torch.Generator().manual_seed(0))
+    >>> history["loss"].shape
+    (3, 1)
     """
     if recipe.optimizer == "lbfgs":
         from tartree.training.lbfgs import solve
 
         if isinstance(rows, StreamRows):
-            raise ValueError("L-BFGS needs the whole table in memory, however: rows come as a stream; use Adam")
+            raise ValueError("L-BFGS needs the whole table in memory, got a stream; use Adam")
         if validation is not None or keep_epoch is not None:
-            raise ValueError("L-BFGS goes to the optimum and cannot stop early, however: early stopping is on")
+            raise ValueError(
+                "L-BFGS cannot stop early, got validation rows or epochs to keep; use early_stopping=False"
+            )
         return solve(tree, rows, recipe, callbacks)
     history = History()
     best = None if validation is None and keep_epoch is None else BestWeights(tree, recipe.patience)
     alone = best is None and not callbacks and not verbose and checkpoints is None
-    waiting: list[Tensor] = []  # losses that nobody has looked at yet
+    unread: list[Tensor] = []  # losses of epochs that are not in the history yet
     start = time.perf_counter()
 
     def note(validation_loss: Tensor | None = None, validation_score: Tensor | None = None) -> Iterator[Epoch]:
-        """Make history of the losses that wait, one after the other."""
-        for loss in torch.stack(waiting).cpu() if waiting else ():
+        """Move unread losses to the history, one epoch after the other."""
+        for loss in torch.stack(unread).cpu() if unread else ():
             epoch = Epoch(
                 len(history) + 1,
                 recipe.epochs,
@@ -99,7 +112,7 @@ def train(
                 time.perf_counter() - start,
             )
             history.epochs.append(epoch)
-            del waiting[0]
+            del unread[0]
             _check_losses(epoch, recipe)
             yield epoch
 
@@ -109,40 +122,40 @@ def train(
         with training_context(tree, min(len(rows), recipe.batch_size)), progress_bar(recipe.epochs, verbose) as show:
             torch.manual_seed(generator.initial_seed())
             epochs = make_epochs(tree, rows, recipe, generator, workers, resumable=checkpoints is not None)
-            # Looking at a loss waits for the GPU, so with nobody to tell, losses are looked at in groups.
+            # Reading a loss waits for the GPU, so without callbacks losses are read in groups.
             look_every = LOOK_EVERY if alone and isinstance(epochs, CapturedEpochs) else 1
             evaluate: HeldOutEvaluation | None = None
             run = RunState(tree, epochs.step, history, best, generator)
-            begun = None if checkpoints is None else checkpoints.load()
-            if begun is not None:
-                run.restore(begun)
+            state = None if checkpoints is None else checkpoints.load()
+            if state is not None:
+                run.restore(state)
             for number in range(len(history) + 1, recipe.epochs + 1):
-                if best is not None and best.stopped:  # as it was when the run was cut off
+                if best is not None and best.stopped:  # before the run was cut off
                     break
-                waiting.append(epochs.run(number - 1))
+                unread.append(epochs.run(number - 1))
                 validation_loss, validation_score = None, None
                 if best is not None and validation is not None:
-                    if evaluate is None:  # after an epoch, for only then a stream knows what it holds out
+                    if evaluate is None:  # the first epoch of a stream fills its held-out rows
                         evaluate = HeldOutEvaluation(tree, validation, selection, recipe.batch_size, workers)
                     validation_loss, validation_score = evaluate()
                     best.update(validation_loss, number)
                 elif best is not None and keep_epoch is not None:
                     best.keep(torch.from_numpy(keep_epoch == number), number)
                     best.done = torch.from_numpy(keep_epoch <= number)
-                if len(waiting) < look_every and number < recipe.epochs:
+                if len(unread) < look_every and number < recipe.epochs:
                     continue
                 for epoch in note(validation_loss, validation_score):
                     show(epoch)
                 if checkpoints is not None:
                     checkpoints.save(number, run.state)
-                # Every callback is told, whatever the first says.
-                asked = [callback(history.epochs[-1]) is True for callback in callbacks]
-                if any(asked) or (best is not None and best.stopped):
+                # Every callback is called, also if the first returns True.
+                stops = [callback(history.epochs[-1]) is True for callback in callbacks]
+                if any(stops) or (best is not None and best.stopped):
                     break
     except KeyboardInterrupt:
-        if validation is None:  # the weights are those after all epochs that were run; else those of the best
+        if validation is None:  # the weights are those after all epochs, else those of the best
             list(note())
-        if not history.epochs:  # nothing has been learnt that could be kept
+        if not history.epochs:  # no epoch has ended
             raise
         history.interrupted = True
         if best is not None and keep_epoch is not None:
@@ -158,9 +171,7 @@ def train(
     if best is not None:
         best.restore(tree)
         history.best_epoch = best.epoch.cpu().numpy()
-    for (
-        parameter
-    ) in tree.parameters():  # fused steps do not count as changes, and copies would not know that they are old
+    for parameter in tree.parameters():  # fused steps do not count as changes, so that copies would stay outdated
         torch.autograd.graph.increment_version(parameter)
     tree.train(was_training)
     return history
@@ -170,13 +181,13 @@ def _check_losses(epoch: Epoch, recipe: Recipe) -> None:
     for name, loss in (("loss", epoch.loss), ("validation loss", epoch.validation_loss)):
         if loss is not None and not np.isfinite(loss).all():
             raise FloatingPointError(
-                f"the {name} must stay finite, however: it is {loss} in epoch {epoch.number}; "
+                f"the {name} must stay finite, got {loss} in epoch {epoch.number}; "
                 f"lower learning_rate, now {recipe.learning_rate}"
             )
 
 
 def _warn_if_diverged(history: History, recipe: Recipe) -> None:
-    """Warn where the loss of a member ended above that of its first epoch: with early stopping, the best is kept."""
+    """Warn if the loss of a member ended above that of its first epoch."""
     first, last = history.epochs[0].loss, history.epochs[-1].loss  # (members,) each
     rose = last > first + 0.1 * np.abs(first)
     if rose.any():
@@ -191,12 +202,12 @@ def _warn_if_diverged(history: History, recipe: Recipe) -> None:
 
 @contextmanager
 def training_context(tree: Tree, rows: int) -> Iterator[None]:
-    """What training changes around itself, and puts back: threads, random numbers, the stream of a GPU, memory."""
+    """Set threads, random numbers, the stream of a GPU and memory for training, and restore them."""
     device = next(tree.parameters()).device
     stream = torch.cuda.Stream(device) if device.type == "cuda" else None
     if stream is not None:
         stream.wait_stream(torch.cuda.current_stream(device))
-    # Dropout draws from torch's own generator: a copy of it with our seed, so that nobody else notices.
+    # Dropout draws from torch's own generator: from a seeded copy, so that its state stays as it was.
     copied = torch.random.fork_rng(devices=[] if stream is None else [device])
     try:
         with enough_threads(tree, rows), copied, torch.cuda.stream(stream):

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(epochs: int, verbose: int) -> Iterator[Callable[[Epoch], None]]:
-    """A function that shows an epoch; without `verbose` it does nothing, and nothing is imported or printed."""
+    """Yield a function that shows an epoch; without `verbose` it does nothing, and nothing is imported or printed."""
     if not verbose:
         yield lambda epoch: None
         return
@@ -24,7 +24,7 @@ def progress_bar(epochs: int, verbose: int) -> Iterator[Callable[[Epoch], None]]
         last: list[Epoch] = []
         yield lambda epoch: last.__setitem__(slice(None), [epoch])
         for epoch in last:
-            console.print(f"fit: {epoch.number} epochs, {_said(epoch)}, {epoch.seconds:.1f} s", highlight=False)
+            console.print(f"fit: {epoch.number} epochs, {_summary(epoch)}, {epoch.seconds:.1f} s", highlight=False)
         return
     with Progress(
         TextColumn("fit"),
@@ -36,10 +36,10 @@ def progress_bar(epochs: int, verbose: int) -> Iterator[Callable[[Epoch], None]]
         transient=True,
     ) as progress:
         task = progress.add_task("", total=epochs)
-        yield lambda epoch: progress.update(task, completed=epoch.number, description=_said(epoch))
+        yield lambda epoch: progress.update(task, completed=epoch.number, description=_summary(epoch))
 
 
-def _said(epoch: Epoch) -> str:
+def _summary(epoch: Epoch) -> str:
     text = f"loss {epoch.loss.mean():.4f}"
     if epoch.validation_loss is not None:
         text += f", validation loss {epoch.validation_loss.mean():.4f}"

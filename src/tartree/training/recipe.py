@@ -1,4 +1,4 @@
-"""Recipe: every number of a training run, in one frozen record."""
+"""Recipe: every setting of a training run, in one frozen record."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 import numbers
 from dataclasses import dataclass
 from typing import Literal
+
+from tartree.checks import check_integer
 
 
 @dataclass(frozen=True)
@@ -23,16 +25,13 @@ class Recipe:
     schedule : {"cosine", "constant"}
         Whether the learning rate falls to zero along half a cosine.
     decision_decay, leaf_decay : float
-        Weight decay of the decision function and of the leaf function, shared out over the steps of an epoch: more
-        rows make more steps, and pull weights no harder towards zero.
+        Weight decay of the decision function and of the leaf function in an epoch, divided by its steps.
     jitter : float
-        Standard deviation of noise added to each encoded number in training, anew in every step; encoded numbers have
-        a standard deviation of 1, and indicators get no noise. It acts as a penalty on steep decisions and leaves.
-        `noise` says how much less there is
-        with few features, or with features that say the same, whose small differences noise would drown; and with many
-        rows, which need no such help.
+        Standard deviation of noise added to each encoded number in every step; encoded numbers have a standard
+        deviation of 1, and indicators get no noise. It penalises steep decisions and leaves. `noise` reduces it for few
+        or correlated features, whose small differences it would hide, and for many rows.
     loss : {"expected", "mixture"}
-        Eq. 4 of the paper, the mean cost of the leaves; or the negative log likelihood of their mixture.
+        Mean cost of the leaves, eq. 4 of the paper, or negative log likelihood of their mixture.
     balance : float
         Weight of the penalty on nodes that send all rows the same way.
     patience : int
@@ -43,8 +42,19 @@ class Recipe:
         Adam in steps of batches; or L-BFGS on the whole table in double precision, for models with a convex loss such
         as logistic regression: `epochs` are then iterations, and the decays penalties as in scikit-learn.
     precision : {"single", "tf32", "bfloat16"}
-        Of matrix products in training, whatever torch is set to. TensorFloat-32 is faster where a GPU has it; bfloat16
-        takes half the memory too.
+        Of matrix products in training, whatever torch is set to. TensorFloat-32 is faster on some GPUs; bfloat16
+        also halves the memory.
+
+    Raises
+    ------
+    ValueError
+        If a setting is outside its range.
+
+    Examples
+    --------
+    >>> recipe = Recipe(epochs=10, batch_size=100, learning_rate=0.02)
+    >>> recipe.n_batches(250), recipe.rate(0.5)
+    (3, 0.01)
     """
 
     epochs: int = 200
@@ -63,44 +73,69 @@ class Recipe:
 
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "patience"):
-            value = getattr(self, name)
-            if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be an integer of at least 1, however: {name}={value!r}")
+            check_integer(name, getattr(self, name), 1)
         for name in ("decision_decay", "leaf_decay", "jitter", "balance"):
             value = getattr(self, name)
             if not isinstance(value, numbers.Real) or not 0 <= float(value) < math.inf:
-                raise ValueError(f"{name} must be a number of at least 0, however: {name}={value!r}")
+                raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
         if not isinstance(self.learning_rate, numbers.Real) or not 0 < self.learning_rate < math.inf:
-            raise ValueError(f"learning_rate must be a positive number, however: learning_rate={self.learning_rate!r}")
+            raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate!r}")
         share = self.validation_fraction
         if not isinstance(share, numbers.Real) or not 0 < share < 1:
-            raise ValueError(f"validation_fraction must be between 0 and 1, however: validation_fraction={share!r}")
-        for name, known in (
+            raise ValueError(f"validation_fraction must be between 0 and 1, got {share!r}")
+        for name, choices in (
             ("schedule", ("cosine", "constant")),
             ("loss", ("expected", "mixture")),
             ("optimizer", ("adam", "lbfgs")),
             ("precision", ("single", "tf32", "bfloat16")),
         ):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, however: {name}={getattr(self, name)!r}")
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {', '.join(choices)}, got {getattr(self, name)!r}")
 
     def rate(self, progress: float) -> float:
-        """Learning rate after a share of the run, from 0 to 1."""
+        """Return the learning rate after a share of the run.
+
+        Parameters
+        ----------
+        progress : float
+            From 0 to 1.
+
+        Returns
+        -------
+        float
+        """
         if self.schedule == "constant":
             return self.learning_rate
         return self.learning_rate * (1 + math.cos(math.pi * progress)) / 2
 
     def n_batches(self, n_rows: int) -> int:
-        """Steps of an epoch over so many rows."""
+        """Count the steps of an epoch.
+
+        Parameters
+        ----------
+        n_rows : int
+
+        Returns
+        -------
+        int
+        """
         return -(-n_rows // self.batch_size)
 
     def noise(self, n_features: int, n_rows: int, independent: float | None = None) -> float:
-        """Standard deviation of the noise for so many encoded features and rows.
+        """Return the standard deviation of the noise.
 
-        `independent` says how many of the features say something of their own; all of them by default.
+        Parameters
+        ----------
+        n_features, n_rows : int
+        independent : float, optional
+            Effective number of independent features; by default all.
+
+        Returns
+        -------
+        float
         """
-        own = n_features if independent is None else independent
-        return self.jitter * math.sqrt(min(1.0, own / 16)) * min(1.0, 20 * n_features / max(n_rows, 1))
+        n_independent = n_features if independent is None else independent
+        return self.jitter * math.sqrt(min(1.0, n_independent / 16)) * min(1.0, 20 * n_features / max(n_rows, 1))
 
 
 RECIPES = {

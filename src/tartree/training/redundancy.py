@@ -1,4 +1,4 @@
-"""How many features say something of their own: what noise on inputs has to know."""
+"""Effective number of independent features, by which noise is scaled."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torch import Tensor
 
 from tartree.training.batches import MemberRows, Rows, TensorRows
 
-#: Rows that are looked at, at most.
-SOME_ROWS = 1024
+#: Rows that correlations are computed from, at most.
+SAMPLE_ROWS = 1024
 
 
 def tables_of(rows: Rows) -> Iterator[Tensor]:
-    """The encoded rows of each table, (rows, features); without those that fill it up."""
+    """Yield the encoded rows of each table, (rows, features), without padding."""
     if isinstance(rows, MemberRows):
         for table in range(rows.x.shape[1]):
             x = rows.x[:, table]
@@ -24,14 +24,14 @@ def tables_of(rows: Rows) -> Iterator[Tensor]:
 
 
 def _step(n_rows: int) -> int:
-    return -(-n_rows // SOME_ROWS) or 1
+    return -(-n_rows // SAMPLE_ROWS) or 1
 
 
 @torch.no_grad()
 def participation(x: Tensor) -> float:
-    """``F^2 / sum of squared correlations`` of F features, (rows, features): from 1, all alike, to F, none alike.
+    """Return ``F^2 / sum of squared correlations`` of F features: from 1, all equal, to F, none correlated.
 
-    Of many rows some are looked at, evenly taken. Correlations that are there by chance, with few rows, are taken off.
+    Of many rows an even sample is used. The correlations expected by chance, with few rows, are subtracted.
 
     >>> x = torch.randn(1000, 6, generator=torch.Generator().manual_seed(0))
     >>> round(participation(x)), round(participation(torch.cat([x, x], dim=1)))

@@ -20,7 +20,7 @@ SHARDS = 8
 
 @dataclass(frozen=True)
 class Chunk:
-    """Some rows as arrays: encoded, with a number of each row that is drawn once and for all."""
+    """Encoded rows as arrays, with a fixed random number of each row."""
 
     x: NDArray[np.float32]  # (rows, features)
     target: NDArray[np.generic]  # (rows, ...)
@@ -32,7 +32,7 @@ class Chunk:
         return Chunk(self.x[rows], self.target[rows], weight, self.draw[rows])
 
     def copy_from(self, other: Chunk) -> None:
-        """Write the rows of another chunk over its own."""
+        """Overwrite the rows with those of another chunk."""
         self.x[:], self.target[:], self.draw[:] = other.x, other.target, other.draw
         if self.weight is not None and other.weight is not None:
             self.weight[:] = other.weight
@@ -42,7 +42,7 @@ class Chunk:
 
 
 def concatenate_chunks(chunks: Sequence[Chunk]) -> Chunk:
-    """Pieces, at least one of them, one below the other."""
+    """Concatenate chunks, at least one."""
     if len(chunks) == 1:
         return chunks[0]
     weights = [chunk.weight for chunk in chunks if chunk.weight is not None]
@@ -56,7 +56,7 @@ def concatenate_chunks(chunks: Sequence[Chunk]) -> Chunk:
 
 @dataclass(frozen=True)
 class Shards:
-    """Which blocks belong to each shard, and how many rows it learns from.
+    """The blocks of each shard, and the number of its rows to learn from.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class Shards:
 
     @classmethod
     def deal(cls, rows: Sequence[int], n_shards: int = SHARDS) -> Shards:
-        """Blocks of so many rows, the largest first, each to the shard that has least; no shard stays without."""
+        """Assign blocks of so many rows, the largest first, to the shard with the fewest rows; no shard is empty."""
         n_shards = max(1, min(n_shards, len(rows)))
         shards = [(0, shard) for shard in range(n_shards)]
         dealt: list[list[int]] = [[] for _ in range(n_shards)]
@@ -77,15 +77,15 @@ class Shards:
             total, shard = heapq.heappop(shards)
             dealt[shard].append(block)
             heapq.heappush(shards, (total + rows[block], shard))
-        blocks = tuple(tuple(sorted(own)) for own in dealt)
-        return cls(blocks, tuple(sum(rows[block] for block in own) for own in blocks))
+        blocks = tuple(tuple(sorted(shard_blocks)) for shard_blocks in dealt)
+        return cls(blocks, tuple(sum(rows[block] for block in shard_blocks) for shard_blocks in blocks))
 
     def count(self, rows: Mapping[int, int]) -> Shards:
-        """The same shards, where only so many rows of each block are learnt from."""
-        return Shards(self.blocks, tuple(sum(rows[block] for block in own) for own in self.blocks))
+        """Return the same shards with other numbers of rows of each block."""
+        return Shards(self.blocks, tuple(sum(rows[block] for block in shard_blocks) for shard_blocks in self.blocks))
 
     def share(self, shard: int, step: int, n_steps: int) -> int:
-        """Rows that a shard hands out in a step; all shards end together."""
+        """Count the rows that a shard contributes to a step; all shards end together."""
         rows = self.rows[shard]
         return rows * (step + 1) // n_steps - rows * step // n_steps
 
@@ -97,9 +97,9 @@ class Shard:
     ----------
     blocks : sequence of int
     read : callable
-        Gives the rows of a block to learn from, chunk by chunk.
+        Yields the rows of a block to learn from, chunk by chunk.
     buffer_rows : int
-        Rows that are shuffled together. Half of them are handed out before others come in.
+        Rows that are shuffled together. Half of them are returned before more are read.
     rng : numpy.random.Generator
     """
 
@@ -111,36 +111,36 @@ class Shard:
         rng: np.random.Generator,
     ) -> None:
         order = rng.permutation(len(blocks)).tolist()
-        self._pieces = (chunk for place in order for chunk in read(blocks[place]))
+        self._chunks = (chunk for index in order for chunk in read(blocks[index]))
         self._buffer_rows, self._rng = buffer_rows, rng
-        self._rest: Chunk | None = None  # in the buffer, not to be handed out yet
+        self._rest: Chunk | None = None  # in the buffer, to be shuffled again
         self._ready: Chunk | None = None
-        self._given = 0  # of the ready rows
+        self._n_taken = 0  # of the ready rows
 
     def take(self, n_rows: int) -> list[Chunk]:
-        """The next rows, in one chunk or in several."""
+        """Return the next rows, in one or several chunks."""
         taken = []
         while n_rows:
-            if self._ready is None or self._given == len(self._ready):
+            if self._ready is None or self._n_taken == len(self._ready):
                 self._refill()
             assert self._ready is not None
-            some = self._ready.take(slice(self._given, self._given + n_rows))
-            self._given += len(some)
-            n_rows -= len(some)
-            taken.append(some)
+            chunk = self._ready.take(slice(self._n_taken, self._n_taken + n_rows))
+            self._n_taken += len(chunk)
+            n_rows -= len(chunk)
+            taken.append(chunk)
         return taken
 
     def finish(self) -> None:
-        """Read what there is after the last row."""
-        for chunk in self._pieces:
+        """Read to the end: rows that are held out may follow the last."""
+        for chunk in self._chunks:
             if len(chunk):
-                raise RuntimeError("a shard must hold as many rows as were counted, however: there are more")
+                raise RuntimeError("a shard must hold as many rows as were counted, got more")
 
     def _refill(self) -> None:
         waiting = [] if self._rest is None else [self._rest]
         n_waiting = sum(map(len, waiting))
         ended = True
-        for chunk in self._pieces:
+        for chunk in self._chunks:
             if len(chunk):
                 waiting.append(chunk)
                 n_waiting += len(chunk)
@@ -148,9 +148,9 @@ class Shard:
                 ended = False
                 break
         if not n_waiting:
-            raise RuntimeError("a shard must hold as many rows as were counted, however: there are fewer")
+            raise RuntimeError("a shard must hold as many rows as were counted, got fewer")
         order = self._rng.permutation(n_waiting)
         n_ready = n_waiting if ended else max(1, n_waiting - self._buffer_rows // 2)
         pool = concatenate_chunks(waiting)
-        self._ready, self._given = pool.take(order[:n_ready]), 0
+        self._ready, self._n_taken = pool.take(order[:n_ready]), 0
         self._rest = None if ended else pool.take(order[n_ready:])

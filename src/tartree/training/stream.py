@@ -1,4 +1,4 @@
-"""Rows that are read as they are needed, from a table that need not fit into memory."""
+"""Streams of rows that are read in the background, from a table that need not fit into memory."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from torch import Tensor
 from tartree.training.batches import Batch, TensorRows
 from tartree.training.shards import Chunk, Shard, Shards, concatenate_chunks
 
-Thing = TypeVar("Thing")
+Item = TypeVar("Item")
 
 #: Rows in the buffers of all shards together, and the most bytes that they may take.
 BUFFER_ROWS = 2**18
 BUFFER_BYTES = 2**27
-#: Batches that are made ready ahead.
+#: Batches that are prepared in advance, at most.
 AHEAD = 16
 
 
@@ -30,46 +30,59 @@ class Blocks(Protocol):
     """A table in blocks, read and encoded on the CPU."""
 
     def read(self, block: int) -> Iterator[Chunk]:
-        """The rows of a block, chunk by chunk and always in the same order."""
+        """Yield the rows of a block, chunk by chunk and always in the same order."""
 
     def empty(self) -> Chunk:
-        """A chunk without rows, of the types that `read` gives."""
+        """Return a chunk without rows, of the types that `read` yields."""
 
 
 @dataclass(frozen=True)
 class SplitFractions:
-    """How many rows are held out, those with the lowest draws, and kept as a sample, those with the highest."""
+    """Fractions of rows that are held out, those with the lowest draws, and sampled, those with the highest."""
 
     held_out: float = 0.0
     sample: float = 0.0
 
 
 class StreamRows:
-    """A stream of batches: blocks in shards, read by a thread in the background while the last batches are learnt from.
+    """Rows of blocks as a stream of batches, read by a thread in the background.
 
     Parameters
     ----------
     blocks : Blocks
     shards : Shards
-        With the numbers of rows to learn from, held-out rows not counted.
+        Their numbers of rows do not count held-out rows.
     fractions : SplitFractions
     seed : int
         Of the order of rows and of jitter.
     device : torch.device
-        Where batches go.
+        Device of the batches.
     served : sequence of int, optional
         The shards of this worker; by default all.
     is_number : array of bool of shape (features,), optional
-        Which features get noise; by default all.
+        Whether a feature gets noise; by default all.
 
     Attributes
     ----------
     held_out : HeldOut
-        Rows that are not learnt from; known after the first epoch.
+        Held-out rows; filled by the first epoch.
     sample : Chunk
-        The sample of this worker's rows; known after the first epoch.
+        The sample of this worker's rows; filled by the first epoch.
     collected : bool
-        Whether there was an epoch.
+        Whether an epoch has been read.
+
+    Examples
+    --------
+    >>> class Blocks:
+    ...     def read(self, block):
+    ...         x = np.full((4, 1), block, dtype=np.float32)
+    ...         yield Chunk(x, x[:, 0], None, np.full(4, 0.5))
+    ...
+    ...     def empty(self):
+    ...         return next(self.read(0)).take(slice(0))
+    >>> rows = StreamRows(Blocks(), Shards.deal([4, 4], 2), SplitFractions(), seed=0, device=torch.device("cpu"))
+    >>> [batch.x.sum().item() for batch in rows.epoch(0, n_steps=2, noise=0.0)]
+    [2.0, 2.0]
     """
 
     def __init__(
@@ -92,29 +105,51 @@ class StreamRows:
         self.collected = False
 
     def __len__(self) -> int:
-        """Rows to learn from, those of other workers too."""
+        """Count the rows to learn from, those of other workers too."""
         return sum(self.shards.rows)
 
     def take(self, index: Tensor | None) -> Batch:
-        raise TypeError("a stream gives its rows epoch by epoch, however: some rows were asked for")
+        raise TypeError("the rows of a stream are read epoch by epoch, got an index of rows")
 
     def step_rows(self, step: int, n_steps: int) -> int:
-        """Rows of a step, those of other workers too."""
+        """Count the rows of a step, those of other workers too.
+
+        Parameters
+        ----------
+        step : int
+            From 0.
+        n_steps : int
+            Steps of an epoch.
+
+        Returns
+        -------
+        int
+        """
         return sum(self.shards.share(shard, step, n_steps) for shard in range(len(self.shards.rows)))
 
     def epoch(self, number: int, n_steps: int, noise: float) -> Generator[Batch]:
-        """The batches of epoch `number`, from 0, on the device, with noise added to the rows.
+        """Yield the batches of an epoch on the device; without rows where this worker has none in a step.
 
-        A batch is without rows where the shards of this worker have none in a step.
+        Parameters
+        ----------
+        number : int
+            From 0.
+        n_steps : int
+        noise : float
+            Standard deviation of the noise added to features that are numbers.
+
+        Yields
+        ------
+        Batch
         """
         with closing(prefetch(self._batches(number, n_steps, noise), AHEAD)) as chunks:
             for chunk in chunks:
                 yield _as_batch(chunk, self.device)
 
     def _batches(self, number: int, n_steps: int, noise: float) -> Iterator[Chunk]:
-        nothing = self.blocks.empty()
+        empty = self.blocks.empty()
         collect = not self.collected
-        held_out, sample = Heap(nothing), Heap(nothing)
+        held_out, sample = Heap(empty), Heap(empty)
 
         def read(block: int) -> Iterator[Chunk]:
             for chunk in self.blocks.read(block):
@@ -124,7 +159,7 @@ class StreamRows:
                     sample.add(chunk.take(chunk.draw >= 1 - self.fractions.sample), block)
                 yield chunk.take(~out) if out.any() else chunk
 
-        buffer_rows = self._buffer_rows(nothing)
+        buffer_rows = self._buffer_rows(empty)
         shards = []
         for shard in self.served:
             rng = np.random.Generator(np.random.SFC64([self.seed, number, shard]))
@@ -132,12 +167,12 @@ class StreamRows:
         for step in range(n_steps):
             taken: list[Chunk] = []
             for shard, rows, rng in shards:
-                own = rows.take(self.shards.share(shard, step, n_steps))
-                taken += [self._jittered(chunk, noise, rng) for chunk in own] if noise else own
-            yield concatenate_chunks(taken) if taken else nothing
+                chunks = rows.take(self.shards.share(shard, step, n_steps))
+                taken += [self._jittered(chunk, noise, rng) for chunk in chunks] if noise else chunks
+            yield concatenate_chunks(taken) if taken else empty
         if collect:
             for _, rows, _ in shards:
-                rows.finish()  # held-out rows may come after the last that is learnt from
+                rows.finish()  # held-out rows may follow the last row to learn from
             self.held_out.fill(held_out.rows())
             self.sample = sample.rows()
             self.collected = True
@@ -148,38 +183,38 @@ class StreamRows:
         x += chunk.x
         return replace(chunk, x=x)
 
-    def _buffer_rows(self, nothing: Chunk) -> int:
-        """Rows of a shard's buffer: it depends on the table and on all shards, not on those of this worker."""
-        arrays = [array for array in (nothing.x, nothing.target, nothing.weight, nothing.draw) if array is not None]
+    def _buffer_rows(self, empty: Chunk) -> int:
+        """Count the rows of a shard's buffer, which is the same for any number of workers."""
+        arrays = [array for array in (empty.x, empty.target, empty.weight, empty.draw) if array is not None]
         row_bytes = sum(array.itemsize * int(np.prod(array.shape[1:])) for array in arrays)
         return max(1, min(BUFFER_ROWS, BUFFER_BYTES // row_bytes) // len(self.shards.blocks))
 
 
 class Heap:
-    """Rows put aside a few at a time, in memory that grows by doubling: many small chunks would lie in the way."""
+    """Rows collected a few at a time, in memory that grows by doubling."""
 
-    def __init__(self, nothing: Chunk) -> None:
-        self._piece, self._blocks, self._n_rows = nothing, np.empty(0, dtype=np.int64), 0
+    def __init__(self, empty: Chunk) -> None:
+        self._chunk, self._blocks, self._n_rows = empty, np.empty(0, dtype=np.int64), 0
 
     def add(self, chunk: Chunk, block: int) -> None:
-        """Put aside the rows of a block, after those of the same block that came before."""
+        """Add rows of a block, after earlier ones of the same block."""
         end = self._n_rows + len(chunk)
-        if end > len(self._piece):
+        if end > len(self._chunk):
             room = np.zeros(max(1024, 2 * end), dtype=np.intp)[self._n_rows :]
-            self._piece = concatenate_chunks([self._piece.take(slice(0, self._n_rows)), chunk.take(room)])
+            self._chunk = concatenate_chunks([self._chunk.take(slice(0, self._n_rows)), chunk.take(room)])
             self._blocks = np.concatenate([self._blocks[: self._n_rows], room])
-        here = slice(self._n_rows, end)
-        self._piece.take(here).copy_from(chunk)
-        self._blocks[here] = block
+        added = slice(self._n_rows, end)
+        self._chunk.take(added).copy_from(chunk)
+        self._blocks[added] = block
         self._n_rows = end
 
     def rows(self) -> Chunk:
-        """All rows, in the order of their blocks."""
-        return self._piece.take(np.argsort(self._blocks[: self._n_rows], kind="stable"))
+        """Return all rows in the order of their blocks."""
+        return self._chunk.take(np.argsort(self._blocks[: self._n_rows], kind="stable"))
 
 
 class HeldOut:
-    """Rows of a stream that are not learnt from; there are none before the first epoch has ended."""
+    """Held-out rows of a stream; empty until the first epoch has ended."""
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -201,25 +236,25 @@ def _as_batch(chunk: Chunk, device: torch.device) -> Batch:
     return Batch(x, target, None if chunk.weight is None else torch.from_numpy(chunk.weight).to(device))
 
 
-def prefetch(things: Iterator[Thing], most: int) -> Generator[Thing]:
-    """The same things, made by a thread in the background that is at most so many ahead.
+def prefetch(items: Iterator[Item], most: int) -> Generator[Item]:
+    """Yield items that a thread in the background makes, at most so many in advance.
 
-    What goes wrong there is raised here. When nobody asks any more, the thread ends.
+    Its errors are raised here. The thread ends when the generator is closed.
     """
     waiting: queue.Queue[tuple[bool, Any]] = queue.Queue(most)
     ended = threading.Event()
 
-    def put(last: bool, thing: Any) -> bool:
+    def put(is_last: bool, item: Any) -> bool:
         while not ended.is_set():
             with suppress(queue.Full):
-                waiting.put((last, thing), timeout=0.1)
+                waiting.put((is_last, item), timeout=0.1)
                 return True
         return False
 
     def work() -> None:
         try:
-            for thing in things:
-                if not put(False, thing):
+            for item in items:
+                if not put(False, item):
                     return
             put(True, None)
         except BaseException as error:
@@ -229,12 +264,12 @@ def prefetch(things: Iterator[Thing], most: int) -> Generator[Thing]:
     thread.start()
     try:
         while True:
-            last, thing = waiting.get()
-            if last:
-                if thing is not None:
-                    raise thing
+            is_last, item = waiting.get()
+            if is_last:
+                if item is not None:
+                    raise item
                 return
-            yield thing
+            yield item
     finally:
         ended.set()
         thread.join()

@@ -55,9 +55,9 @@ def test_broken_and_other_sets(tmp_path):
     path = make_tar(tmp_path / "a.tar", files, mode="w")
     text = succeed("data", "uci", "--from", path, "--folder", tmp_path).stdout
     for piece in (
-        "failed  zoo: n_arquivos must be 1 or 2, however: 9",
+        "failed  zoo: n_arquivos must be 1 or 2, got 9",
         "not among the 121: mine",
-        "left out  /etc/x.txt: its path leads out of the archive",
+        "left out  /etc/x.txt: its path is outside the archive",
         "present   1 set: 0 large",
     ):
         assert piece in text

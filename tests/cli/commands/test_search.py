@@ -163,7 +163,7 @@ def test_how_to_fit_what_was_not_fitted(patients_csv):
 def test_interrupted_in_the_comparison(patients_csv, monkeypatch):
     from tartree.search import baselines
 
-    def interrupted(*arguments):
+    def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(baselines, "make_baseline", interrupted)

@@ -592,7 +592,7 @@ def test_held_out_rows_are_said_first(browser, tmp_path):
     tiles = page.locator("#summary-tiles .tile").all_inner_texts()
     assert tiles[0].split("\n")[:2] == ["Cross-validated accuracy", "0.688"]
     assert "± 0.021" in tiles[0]
-    assert next(tile for tile in tiles if "Accuracy" in tile).startswith("Accuracy on the rows it learnt from")
+    assert next(tile for tile in tiles if "Accuracy" in tile).startswith("Accuracy on training rows")
     assert "accuracy 0.688 ± 0.021" in page.locator("#validation-words").inner_text()
     assert page.locator("#validation-table tr[aria-current]").inner_text().split("\t") == ["2", EVIL]
     write_report(model, table, y, tmp_path / "page.html", sizes=())

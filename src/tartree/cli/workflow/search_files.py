@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tartree.cli.problems import report_error
 from tartree.cli.rendering.notes import Notes
 from tartree.cli.rendering.phrases import counted
-from tartree.cli.rendering.search_text import COLUMNS, RULES, front_row
+from tartree.cli.rendering.search_text import COLUMNS, RULES, front_row, score_label
 from tartree.cli.workflow.target_column import Target
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ class SearchFiles:
         chosen = search.trials_[search.best_index_]
         front = search.front_
         validation = Validation(
-            search.scoring_.replace("_", " "),
+            score_label(search),
             chosen["score"],
             chosen["error"],
             len(search.splits_),
             f"{counted(len(search.trials_), 'structure')} tried. Chosen: {RULES[search.rule]}.",
-            (*COLUMNS, search.scoring_.replace("_", " "), "structure"),
+            (*COLUMNS, score_label(search), "structure"),
             tuple(front_row(trial) for trial in front),
             next((index for index, trial in enumerate(front) if trial["number"] == search.best_index_), None),
         )

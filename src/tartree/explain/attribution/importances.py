@@ -28,23 +28,31 @@ FloatArray = NDArray[np.float64]
 
 
 def importances(estimator: FittedModel | HasModel, X: Any, y: Any = None, sample_weight: Any = None) -> FloatArray:
-    """Importance of each column, (columns,), that sum to 1; all 0 where the model does no better than a constant.
+    """Compute the importance of each column on some rows.
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
+    estimator : fitted estimator or FittedModel
+        Model whose columns are rated.
     X : table of shape (rows, columns)
+        Rows to compute the importances on.
     y : array of shape (rows,) or (rows, targets), optional
-        By default what the model predicts stands for the truth.
+        True labels or values; the predictions by default.
     sample_weight : array of shape (rows,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    ndarray of shape (columns,)
+        Importances, which sum to 1, or are all 0 if the model is no better than a constant.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from tartree import TartClassifier, explain
     >>> X, y = load_iris(return_X_y=True)
-    >>> found = explain.importances(TartClassifier(depth=2, random_state=0).fit(X, y), X, y)
-    >>> found.shape, round(float(found.sum()), 6), bool(found[2:].sum() > 0.5)  # petals
+    >>> shares = explain.importances(TartClassifier(depth=2, random_state=0).fit(X, y), X, y)
+    >>> shares.shape, round(float(shares.sum()), 6), bool(shares[2:].sum() > 0.5)  # petals
     ((4,), 1.0, True)
     """
     model = fitted_model(estimator)

@@ -64,23 +64,70 @@ class Path:
 
 @dataclass(frozen=True)
 class RowExplanation:
-    """One row: what is predicted, by which ways, and what each column contributes."""
+    """Explanation of one row: prediction, paths, and contributions of each column.
 
-    prediction: FloatArray  # (outputs,): probabilities, or values in units of the target
-    label: Any  # the predicted class; None for regression
-    values: dict[str, Any]  # the row as the model reads it, in original units
-    base: FloatArray  # (outputs,): the prediction for the reference row
-    contributions: FloatArray  # (columns, outputs): base + their sum = prediction
-    path_part: FloatArray  # (columns, outputs): by other paths
-    leaf_part: FloatArray  # (columns, outputs): by other predictions of the leaves
-    arrival: FloatArray  # (members, leaves)
+    Parameters
+    ----------
+    prediction : ndarray of shape (outputs,)
+        Probabilities, or values in units of the target.
+    label : object
+        Predicted class; None for regression.
+    values : dict
+        Row as the model reads it, in original units.
+    base : ndarray of shape (outputs,)
+        Prediction for the reference row.
+    contributions : ndarray of shape (columns, outputs)
+        Contributions of the columns: ``base`` plus their sum is ``prediction``.
+    path_part, leaf_part : ndarray of shape (columns, outputs)
+        Parts of the contributions: by other paths, and by other predictions of the leaves.
+    arrival : ndarray of shape (members, leaves)
+        Arrival of the row at the leaves.
+    paths : tuple of Path
+        Most probable paths of each member.
+    columns, outputs : tuple of str
+        Names of the columns, and of classes or targets.
+    gaps : frozenset of str
+        Columns with missing values; ``values`` has what is read in their place.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> row = model.explain(X[:1])[0]
+    >>> bool(abs(row.base + row.contributions.sum(axis=0) - row.prediction).max() < 1e-9)
+    True
+    """
+
+    prediction: FloatArray
+    label: Any
+    values: dict[str, Any]
+    base: FloatArray
+    contributions: FloatArray
+    path_part: FloatArray
+    leaf_part: FloatArray
+    arrival: FloatArray
     paths: tuple[Path, ...]
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
-    gaps: frozenset[str] = frozenset()  # columns with missing values; `values` has what is read in their place
+    gaps: frozenset[str] = frozenset()
 
     def strongest(self, output: int | None = None, most: int = 5) -> list[tuple[str, float]]:
-        """Return the columns with the largest contributions to an output."""
+        """Return the columns with the largest contributions to an output.
+
+        Parameters
+        ----------
+        output : int, optional
+            Index of the class or target; the most probable class, or the first target, by default.
+        most : int, default=5
+            Maximum number of columns.
+
+        Returns
+        -------
+        list of (str, float)
+            Columns and their contributions, the largest first.
+        """
         if output is None:
             output = int(self.prediction.argmax()) if self.label is not None else 0
         values = self.contributions[:, output]
@@ -88,11 +135,33 @@ class RowExplanation:
         return [(self.columns[k], float(values[k])) for k in order]
 
     def value_text(self, column: str) -> str:
-        """Return the value of a column as text; of a missing value, what is read in its place."""
+        """Return the value of a column as text; of a missing value, what is read in its place.
+
+        Parameters
+        ----------
+        column : str
+            Name of the column.
+
+        Returns
+        -------
+        str
+            The value.
+        """
         return mark_missing(_value_text(self.values[column]), column in self.gaps)
 
     def text(self, most: int = 5) -> str:
-        """Return the explanation as a few lines of text."""
+        """Return the explanation as a few lines of text.
+
+        Parameters
+        ----------
+        most : int, default=5
+            Maximum number of columns.
+
+        Returns
+        -------
+        str
+            Lines with the prediction, its paths, and the strongest contributions.
+        """
         output = int(self.prediction.argmax()) if self.label is not None else 0
         lines = [f"{self.outputs[output]}: {format_number(float(self.prediction[output]))}"]
         for path in self.paths:
@@ -106,25 +175,66 @@ class RowExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Explanations of many rows as arrays; indexing returns that of one row.
+    """Explanations of many rows as arrays; indexing returns the `RowExplanation` of one row.
 
     Nodes are numbered layer by layer from the root, edges layer by layer by parent, as in `TreeView`.
+
+    Parameters
+    ----------
+    tree : TreeView
+        View of the model.
+    columns, outputs : tuple of str
+        Names of the columns, and of classes or targets.
+    reference : ndarray of shape (features,)
+        Encoded reference row.
+    base : ndarray of shape (outputs,)
+        Prediction for the reference row.
+    predictions : ndarray of shape (rows, outputs)
+        Predictions for the rows.
+    path_part, leaf_part : ndarray of shape (rows, columns, outputs)
+        Parts of the contributions: by other paths, and by other predictions of the leaves.
+    arrivals : ndarray of shape (members, rows, nodes)
+        Arrival of each row at each node.
+    edge_shares : ndarray of shape (members, rows, edges)
+        Shares of the parent's arrival.
+    encoded : ndarray of shape (rows, features)
+        Encoded rows.
+    values : dict of str to ndarray of shape (rows,)
+        Columns in original units.
+    effects : ndarray of shape (members, rows, logits, features) or None
+        Gradients of the logits, if decisions are not linear.
+    gaps : ndarray of bool of shape (rows, columns)
+        Missing values.
+    features : tuple of Feature
+        Encoded features.
+    share, max_paths, max_terms
+        Limits of paths and terms; see `explain_rows`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> explanation = model.explain(X[:10])
+    >>> explanation, explanation.contributions.shape, explanation[0].label
+    (Explanation(10 rows, 4 columns, 3 outputs), (10, 4, 3), 0)
     """
 
     tree: TreeView
     columns: tuple[str, ...]
     outputs: tuple[str, ...]
-    reference: FloatArray  # (features,), encoded
-    base: FloatArray  # (outputs,)
-    predictions: FloatArray  # (rows, outputs)
-    path_part: FloatArray  # (rows, columns, outputs)
-    leaf_part: FloatArray  # (rows, columns, outputs)
-    arrivals: FloatArray  # (members, rows, nodes)
-    edge_shares: FloatArray  # (members, rows, edges): of the parent's arrival
-    encoded: FloatArray  # (rows, features)
-    values: dict[str, NDArray[Any]]  # columns in original units, (rows,)
-    effects: FloatArray | None  # (members, rows, logits, features), where decisions are not linear
-    gaps: NDArray[np.bool_]  # (rows, columns): missing values
+    reference: FloatArray
+    base: FloatArray
+    predictions: FloatArray
+    path_part: FloatArray
+    leaf_part: FloatArray
+    arrivals: FloatArray
+    edge_shares: FloatArray
+    encoded: FloatArray
+    values: dict[str, NDArray[Any]]
+    effects: FloatArray | None
+    gaps: NDArray[np.bool_]
     features: tuple[Feature, ...]
     share: float
     max_paths: int
@@ -234,23 +344,30 @@ def explain_rows(
 ) -> Explanation:
     """Explain the predictions of rows.
 
-    Contributions compare a row with a reference row and add up: ``base + contributions.sum(columns) = prediction``. The
-    room's README says how they are made.
+    Contributions compare a row with a reference row and add up: ``base + contributions.sum(columns) = prediction``.
+    README.md in the folder `explain` has the derivation.
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
+    estimator : fitted estimator or FittedModel
+        Model that predicts.
     X : table of shape (rows, columns)
+        Rows to explain.
     background : table, optional
         Rows whose mean, once encoded, is the reference, such as those of training. By default the reference is a row of
         mean numbers and most frequent levels.
     share : float, default=0.9
         Paths of a row are listed until they have this share of its arrival.
     max_paths : int, default=5
-        The most paths of a row and member.
+        Maximum number of paths of a row and member.
     max_terms : int, default=12
-        The most terms of a step, those with the strongest effect on the row. The text of a condition writes out at most
-        three, the strongest in training: it does not depend on the rows that are explained.
+        Maximum number of terms of a step, those with the strongest effect on the row. The text of a condition has at
+        most three, the strongest in training: it does not depend on the rows that are explained.
+
+    Returns
+    -------
+    Explanation
+        Explanations of the rows.
 
     Examples
     --------

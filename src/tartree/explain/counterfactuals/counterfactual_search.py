@@ -57,18 +57,48 @@ class Change:
 
 @dataclass(frozen=True)
 class Counterfactual:
-    """The smallest change found, or the reason why there is none."""
+    """The smallest change found, or the reason why there is none; see `counterfactual`.
+
+    Parameters
+    ----------
+    found : bool
+        Whether a change was found; also the truth value of the object.
+    changes : tuple of Change
+        Changed columns.
+    size : float
+        Sum of the sizes of the changes; infinite without a change.
+    before, after : object
+        Predicted class or value.
+    prediction_before, prediction_after : ndarray of shape (outputs,)
+        Predictions; the second is None without a change.
+    row : table
+        The changed row, a table of the same kind as the one given.
+    reason : str
+        What was tried, or that none exists; empty with a change.
+    proven : bool
+        Whether it is proven that none exists.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> found = explain.counterfactual(model, X[:1], X)
+    >>> bool(found), len(found.changes) <= 2, found.after != found.before
+    (True, True, True)
+    """
 
     found: bool
     changes: tuple[Change, ...]
-    size: float  # sum of the sizes; infinite without a change
-    before: Any  # predicted class, or value
+    size: float
+    before: Any
     after: Any
-    prediction_before: FloatArray  # (outputs,)
+    prediction_before: FloatArray
     prediction_after: FloatArray | None
-    row: Any  # the changed row, a table of the same kind
-    reason: str  # without a change: what was tried, or that none exists
-    proven: bool = False  # that none exists
+    row: Any
+    reason: str
+    proven: bool = False
 
     def __bool__(self) -> bool:
         return self.found
@@ -121,23 +151,24 @@ def counterfactual(
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
+    estimator : fitted estimator or FittedModel
+        Model that predicts.
     row : table with one row
+        Row to change.
     X : table of shape (rows, columns)
-        Changes stay within its ranges and levels.
+        Rows whose ranges and levels the changes stay within.
     target : label or number, optional
-        The class to reach, by default any other. For regression it is required: the value to reach, from wherever the
-        prediction is now.
+        Class to reach, any other by default; for regression the value to reach, which is required.
     max_columns : {1, 2}, default=2
+        Maximum number of changed columns.
     fixed : str or sequence of str, default=()
         Columns that may not change.
 
     Returns
     -------
     Counterfactual
-        It is false where no change within range was found, and then says so, or that none exists where that could be
-        proven (`proven`). What is found is the smallest of those tried; that it changes the prediction has been checked
-        with the estimator.
+        The smallest change of those tried, checked by predicting again. It is false if no change within range was
+        found, and `proven` if none exists.
 
     Examples
     --------

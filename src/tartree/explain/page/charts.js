@@ -5,40 +5,40 @@ import { countText, cutText, exactShareText, numberText, shareText } from "./num
 
 const MOST_CLASSES = 12;
 
-/** Cards for all charts; `actions` are {onCell(truth, predicted), onRow(place)}. */
+/** Cards for all charts; `actions` are {onCell(truth, predicted), onRow(index)}. */
 export function chartCards(report, target, actions) {
   const cards = [];
   if (report.quality && report.task === "classification") {
     cards.push(
       card(
         "Confusion matrix",
-        "Rows of the data by their true and predicted class. Choose a number to look at these rows below.",
+        "Number of rows by true and predicted class. Choose a number to see these rows below.",
         confusion(report, actions.onCell),
       ),
     );
     cards.push(
       card(
         "Calibration",
-        calibrationWords(report),
-        calibration(report.quality.calibration, "predicted probability", "share that came true"),
+        calibrationText(report),
+        calibration(report.quality.calibration, "predicted probability", "observed share"),
       ),
     );
   } else if (report.quality) {
-    const own = report.quality[target];
+    const entry = report.quality[target];
     const points = report.rows.numbers.length ? residuals(report, target, actions.onRow) : "The page holds no rows.";
     cards.push(
       card(
         "Predicted and true values",
-        "Every point is a row; on the line, the prediction is right. Choose a point to look at the row below.",
+        "Every point is a row; on the line, the prediction is exact. Choose a point to see the row below.",
         points,
       ),
     );
-    if (own.coverage.length) {
+    if (entry.coverage.length) {
       cards.push(
         card(
           "Calibration of intervals",
-          "Of the true values, as many should lie within an interval as it claims: points on the line.",
-          calibration(own.coverage, "claimed share", "share inside"),
+          "Share of true values within each predicted interval; calibrated intervals are on the line.",
+          calibration(entry.coverage, "nominal share", "observed share"),
         ),
       );
     }
@@ -47,7 +47,7 @@ export function chartCards(report, target, actions) {
     cards.push(
       card(
         "Importance of the columns",
-        "How much of the error each column takes away where decisions and leaves look at it; all sum to 100%.",
+        "Share of each column in the reduction of the error by decisions and leaves; all sum to 100%.",
         importances(report),
       ),
     );
@@ -55,22 +55,22 @@ export function chartCards(report, target, actions) {
   return cards;
 }
 
-function card(title, words, content) {
+function card(title, description, content) {
   return element(
     "div",
     { class: "card" },
     element("h3", {}, title),
-    element("p", { class: "muted small" }, words),
+    element("p", { class: "muted small" }, description),
     content,
   );
 }
 
-function calibrationWords(report) {
+function calibrationText(report) {
   if (report.outputs.length === 2) {
     const name = report.outputs[1];
-    return `Of the rows that get a probability of ${name}, as many should be ${name}: points on the line.`;
+    return `Observed share of ${name} among rows with similar predicted probability; calibrated ones are on the line.`;
   }
-  return "When the model is so sure of its class, it should be right that often: points on the line.";
+  return "Share of correct predictions among rows with similar predicted probability; calibrated ones are on the line.";
 }
 
 function confusion(report, onCell) {
@@ -123,8 +123,8 @@ function confusion(report, onCell) {
 
 function confusionList(report, onCell) {
   const { matrix } = report.quality;
-  const found = matrix.flatMap((row, truth) => row.map((count, predicted) => ({ count, truth, predicted })));
-  const wrong = found
+  const result = matrix.flatMap((row, truth) => row.map((count, predicted) => ({ count, truth, predicted })));
+  const wrong = result
     .filter(({ count, truth, predicted }) => count && truth !== predicted)
     .sort((a, b) => b.count - a.count);
   const name = (label) => report.outputs[label];
@@ -146,7 +146,7 @@ function confusionList(report, onCell) {
               { type: "button", class: "chip", onclick: () => onCell(truth, predicted) },
               String(count),
             ),
-            ` ${name(truth)} taken for ${name(predicted)}`,
+            ` ${name(truth)} predicted as ${name(predicted)}`,
           ),
         ),
     ),
@@ -162,7 +162,7 @@ function calibration(points, across, up) {
   const y = (share) => top + (1 - share) * size;
   const ticks = [0, 0.25, 0.5, 0.75, 1];
   const most = Math.max(...points.map(({ rows }) => rows));
-  const line = points.map((point, place) => `${place ? "L" : "M"}${x(point.predicted)},${y(point.observed)}`).join("");
+  const line = points.map((point, index) => `${index ? "L" : "M"}${x(point.predicted)},${y(point.observed)}`).join("");
   const plot = drawing(
     "svg",
     {
@@ -186,7 +186,7 @@ function calibration(points, across, up) {
         drawing(
           "title",
           {},
-          `${shareText(point.predicted)} claimed, ${shareText(point.observed)} found, ${countText(point.rows, "row")}`,
+          `${shareText(point.predicted)} predicted, ${shareText(point.observed)} observed, ${countText(point.rows, "row")}`,
         ),
       ),
     ),
@@ -234,9 +234,9 @@ function residuals(report, target, onRow) {
   const size = 240;
   const left = 58;
   const top = 8;
-  const place = (value) => (high > low ? (value - low) / (high - low) : 0.5);
-  const x = (value) => left + place(value) * size;
-  const y = (value) => top + (1 - place(value)) * size;
+  const index = (value) => (high > low ? (value - low) / (high - low) : 0.5);
+  const x = (value) => left + index(value) * size;
+  const y = (value) => top + (1 - index(value)) * size;
   const ticks = niceTicks(low, high);
   return drawing(
     "svg",

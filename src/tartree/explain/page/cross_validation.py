@@ -19,6 +19,7 @@ class Validation:
     error : float
         Standard error of the mean.
     n_folds : int
+        Number of folds.
     words : str
         Sentences that say how the model was chosen.
     columns : sequence of str, optional
@@ -27,6 +28,11 @@ class Validation:
         Rows of the table.
     chosen : int, optional
         Row of the chosen model.
+
+    Examples
+    --------
+    >>> Validation("accuracy", 0.95, 0.01, 5).to_dict()["nFolds"]
+    5
     """
 
     score: str
@@ -39,7 +45,13 @@ class Validation:
     chosen: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data, ready for JSON."""
+        """Return plain data, ready for JSON.
+
+        Returns
+        -------
+        dict
+            Fields under the names of the page's scripts.
+        """
         return {
             "score": self.score,
             "mean": self.mean,

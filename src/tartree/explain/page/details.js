@@ -1,4 +1,4 @@
-// What a node is about: how it decides or answers, which rows come there, and what it does with the chosen row.
+// Details of a node: its decision or prediction, the rows that arrive, and its effect on the chosen row.
 
 import { classColour, element } from "./elements.js";
 import { countText, numberText, shareText, signedText, valueText } from "./numbers.js";
@@ -21,12 +21,12 @@ export function nodeDetails(scene, node, { onRow, onToggle }) {
   if (data) parts.push(rowsFacts(scene, data));
   if (scene.row) parts.push(rowFacts(scene, node));
   if (node.kind === "decision") parts.push(...decisionParts(scene, node));
-  if (node.kind === "joint") parts.push(element("p", {}, "Passes all that arrives on to its child."));
+  if (node.kind === "joint") parts.push(element("p", {}, "Passes its whole arrival on to its child."));
   if (node.kind === "leaf") parts.push(...leafParts(scene, node));
   if (data && data.typical) parts.push(typicalRows(scene, data.typical, onRow));
   if (node.kind !== "leaf" && node !== scene.graph.root) {
     const isOpen = scene.chosen.open.has(node);
-    const text = isOpen ? "Fold what is below" : `Show what is below: ${countText(node.nLeaves, "leaf", "leaves")}`;
+    const text = isOpen ? "Fold this branch" : `Unfold this branch: ${countText(node.nLeaves, "leaf", "leaves")}`;
     parts.push(element("button", { type: "button", class: "fold", onclick: () => onToggle(node) }, text));
   }
   return parts.filter(Boolean);
@@ -36,16 +36,16 @@ function rowsFacts({ report, target }, data) {
   const facts = [
     fact(
       "Rows",
-      `${data.rows.toLocaleString("en-US")} of ${report.nRows.toLocaleString("en-US")} take this way most probably`,
+      `${data.rows.toLocaleString("en-US")} of ${report.nRows.toLocaleString("en-US")} have their most probable path here`,
     ),
     fact("Mean arrival", shareText(data.arrival)),
   ];
   if (report.task === "regression") {
     if (data.mean) {
       const spread = `${numberText(data.mean[target])} ± ${numberText(data.spread[target])}`;
-      facts.push(fact("Truth here", `${spread} (mean, standard deviation)`));
+      facts.push(fact("True values", `${spread} (mean, standard deviation)`));
     }
-    facts.push(fact("Predicted here", numberText(data.predicted[target])));
+    facts.push(fact("Mean prediction", numberText(data.predicted[target])));
     return element("dl", { class: "facts" }, facts);
   }
   const shares = data.classes || data.predicted;
@@ -53,7 +53,7 @@ function rowsFacts({ report, target }, data) {
     "div",
     {},
     element("dl", { class: "facts" }, facts),
-    element("p", { class: "label" }, data.classes ? "Class mix of the rows that arrive" : "Predicted here"),
+    element("p", { class: "label" }, data.classes ? "Classes of the rows that arrive" : "Mean prediction"),
     shareBars(report.outputs, shares),
   );
 }
@@ -105,22 +105,22 @@ function decisionParts(scene, node) {
     );
   }
   if (n === 2) {
-    const [own] = condition.functions;
-    if (!own) return parts;
+    const [entry] = condition.functions;
+    if (!entry) return parts;
     const name = (branch) =>
       element("strong", { class: `branch-name branch-${branch}` }, capital(branchName(branch, 2)));
     const when = condition.kind === "gradient" ? " where its sum is above 0" : ` when ${condition.texts[0]}`;
     parts.push(element("p", { class: "conditions" }, name(0), `${when}. `, name(1), " otherwise."));
-    parts.push(termBars(scene, own, ["◀ lower", "upper ▶"], ["var(--branch-1)", "var(--branch-0)"]));
+    parts.push(termBars(scene, entry, ["◀ lower", "upper ▶"], ["var(--branch-1)", "var(--branch-0)"]));
     return parts;
   }
-  condition.functions.forEach((own, branch) => {
+  condition.functions.forEach((entry, branch) => {
     const head = element(
       "summary",
       {},
       element("strong", { class: `branch-name branch-${branch % 6}` }, capital(branchName(branch, n))),
     );
-    const bars = termBars(scene, own, ["◀ less", "more ▶"], ["var(--muted)", `var(--branch-${branch % 6})`]);
+    const bars = termBars(scene, entry, ["◀ less", "more ▶"], ["var(--muted)", `var(--branch-${branch % 6})`]);
     parts.push(element("details", { open: branch === 0 }, head, bars));
   });
   return [element("p", {}, `The branch with the largest sum gets the largest share.`), ...parts];
@@ -135,34 +135,34 @@ function leafParts(scene, node) {
       element(
         "p",
         { class: "muted small" },
-        "A small network answers. The bars show its mean slope on the rows, not its exact sum.",
+        "A small network predicts. The bars show its mean slope on the rows, not its exact sum.",
       ),
     );
   }
-  model.functions.forEach((own, place) => {
-    if (report.task === "regression" && place !== scene.target) return;
+  model.functions.forEach((entry, index) => {
+    if (report.task === "regression" && index !== scene.target) return;
     const binary = report.task === "classification" && report.outputs.length === 2;
     const colours = binary
       ? [classColour(0), classColour(1)]
-      : ["var(--muted)", report.task === "regression" ? "var(--accent)" : classColour(place)];
+      : ["var(--muted)", report.task === "regression" ? "var(--accent)" : classColour(index)];
     const sides = binary ? [`◀ ${report.outputs[0]}`, `${report.outputs[1]} ▶`] : ["◀ less", "more ▶"];
-    const bars = own.terms.length
-      ? termBars(scene, own, sides, colours)
-      : element("p", {}, `The same for every row: ${numberText(own.bias)}`);
-    const name = report.task === "regression" ? `Value of ${model.names[place]}` : capital(model.names[place]);
+    const bars = entry.terms.length
+      ? termBars(scene, entry, sides, colours)
+      : element("p", {}, `The same for every row: ${numberText(entry.bias)}`);
+    const name = report.task === "regression" ? `Value of ${model.names[index]}` : capital(model.names[index]);
     parts.push(
       model.functions.length === 1 || report.task === "regression"
         ? element("div", {}, element("p", { class: "label" }, name), bars)
-        : element("details", { open: place === 0 }, element("summary", {}, name), bars),
+        : element("details", { open: index === 0 }, element("summary", {}, name), bars),
     );
   });
   return parts;
 }
 
-// One bar a term: to the right where a value above the middle adds, to the left where it takes away.
-function termBars({ report, row }, own, sides, colours) {
-  const largest = Math.max(...own.terms.map(([, , , strength]) => strength), 1e-12);
-  const rows = own.terms.map(([feature, weight, encoded, strength]) => {
+// One bar for each term: to the right if a value above the middle adds, to the left if it subtracts.
+function termBars({ report, row }, entry, sides, colours) {
+  const largest = Math.max(...entry.terms.map(([, , , strength]) => strength), 1e-12);
+  const rows = entry.terms.map(([feature, weight, encoded, strength]) => {
     const right = weight > 0;
     const bar = element("span", {
       class: `push ${right ? "push-right" : "push-left"}`,
@@ -172,16 +172,16 @@ function termBars({ report, row }, own, sides, colours) {
       "aria-label": `pushes to ${sides[right ? 1 : 0].replace(/[◀▶] ?/g, "").trim()}`,
     });
     const label = termLabel(report, feature);
-    const own = row ? rowPart(report, row, feature, encoded) : null;
+    const entry = row ? rowPart(report, row, feature, encoded) : null;
     return element(
       "li",
       {},
       element("span", { class: "term-name", title: label }, label),
       element("span", { class: "push-track" }, bar),
-      element("span", { class: "term-weight muted" }, weightText(report, feature, weight), own ? ` · ${own}` : ""),
+      element("span", { class: "term-weight muted" }, weightText(report, feature, weight), entry ? ` · ${entry}` : ""),
     );
   });
-  const rest = own.nTerms - own.terms.length;
+  const rest = entry.nTerms - entry.terms.length;
   return element(
     "div",
     { class: "terms" },
@@ -193,31 +193,31 @@ function termBars({ report, row }, own, sides, colours) {
     ),
     element("ul", {}, rows),
     rest > 0 ? element("p", { class: "muted small" }, `and ${countText(rest, "weaker feature")}`) : null,
-    own.bias === null || own.method !== "linear"
+    entry.bias === null || entry.method !== "linear"
       ? null
-      : element("p", { class: "muted small" }, `Constant of the sum: ${signedText(own.bias)}`),
+      : element("p", { class: "muted small" }, `Constant of the sum: ${signedText(entry.bias)}`),
   );
 }
 
 function rowPart(report, row, feature, encoded) {
-  const own = report.features[feature];
-  const column = report.columns[own.column];
-  const value = row.values[own.column];
+  const entry = report.features[feature];
+  const column = report.columns[entry.column];
+  const value = row.values[entry.column];
   return `here ${valueText(column, value)}: ${signedText(Number((encoded * row.encoded[feature]).toPrecision(2)))}`;
 }
 
 function typicalRows({ report }, rows, onRow) {
-  const places = rows.map((number) => report.rows.numbers.indexOf(number)).filter((place) => place >= 0);
-  if (!places.length) return null;
+  const indices = rows.map((number) => report.rows.numbers.indexOf(number)).filter((index) => index >= 0);
+  if (!indices.length) return null;
   return element(
     "p",
     { class: "typical" },
     "Typical rows: ",
-    places.map((place) =>
+    indices.map((index) =>
       element(
         "button",
-        { type: "button", class: "chip", onclick: () => onRow(place) },
-        String(report.rows.numbers[place] + 1),
+        { type: "button", class: "chip", onclick: () => onRow(index) },
+        String(report.rows.numbers[index] + 1),
       ),
     ),
   );

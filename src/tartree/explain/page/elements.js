@@ -35,6 +35,6 @@ export function byId(id) {
 }
 
 /** The colour of a class, or of an output: names of the palette in page.css, which knows about dark mode. */
-export function classColour(place) {
-  return `var(--class-${place % 10})`;
+export function classColour(index) {
+  return `var(--class-${index % 10})`;
 }

@@ -1,7 +1,7 @@
 // A row of the table as the numbers that the model reads: what TableEncoder does, in the browser.
 //
 // A row is a list with one entry a column: a number (dates and times in seconds), true or false, a level, or null for a
-// gap.
+// missing value.
 
 const CLIP = 1e6;
 const HUGE = 1e300;
@@ -15,7 +15,7 @@ export function encodeRow(columns, features, row) {
   });
 }
 
-// What is neither true nor false in a column of booleans, and no number in one of numbers, is a gap.
+// Values that a column of booleans or numbers cannot hold are missing.
 function cleanValue(column, value) {
   if (value === undefined || Number.isNaN(value)) return null;
   if (column.kind === "boolean" && typeof value !== "boolean") return null;

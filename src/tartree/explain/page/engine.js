@@ -21,7 +21,7 @@ export function unpack(packed) {
 
 /** A model with its arrays unpacked; the rest stays as it is. */
 export function openModel(model) {
-  const open = (own) => ({ ...own, weights: own.weights.map(unpack), biases: own.biases.map(unpack) });
+  const open = (entry) => ({ ...entry, weights: entry.weights.map(unpack), biases: entry.biases.map(unpack) });
   const members = model.members.map((member) => ({
     ...member,
     decision: open(member.decision),
@@ -31,35 +31,35 @@ export function openModel(model) {
   return { ...model, members };
 }
 
-/** Whether the page can compute the model: decisions and leaves that are code of the user's own cannot be embedded. */
+/** Whether the page can compute the model: custom decisions and leaves cannot be embedded. */
 export function isComputable(model) {
   const opaque = ({ decision, leaf }) => decision.kind === "opaque" || leaf.kind === "opaque";
   return model.branching !== "custom" && !model.members.some(opaque);
 }
 
 /**
- * What one member does with an encoded row: {shares, arrivals, numbers}.
+ * One member on an encoded row: {shares, arrivals, numbers}.
  *
- * `shares[d][i]` are the branching probabilities of a node, `arrivals[d][i]` its arrival, `numbers[leaf]` what a leaf
- * says before it is read as classes or a Gaussian.
+ * `shares[d][i]` are the branching probabilities of a node, `arrivals[d][i]` its arrival, `numbers[leaf]` the raw
+ * output of a leaf.
  */
 export function evaluateMember(model, member, x) {
   const { decision, leaf, scales } = model.members[member];
   const logits = compute(decision, x);
   const shares = [];
   const arrivals = [[1]];
-  let place = 0;
+  let index = 0;
   model.layers.forEach((layer, depth) => {
     const below = new Array(1 + Math.max(...layer.map((children) => Math.max(...children)))).fill(0);
     shares.push(
       layer.map((children, node) => {
         const size = children.length > 2 ? children.length : children.length - 1;
-        const own = Array.from({ length: size }, (_, i) => {
-          const logit = logits ? logits[place + i] : 0;
-          return scales ? logit * scales[place + i] : logit;
+        const entry = Array.from({ length: size }, (_, i) => {
+          const logit = logits ? logits[index + i] : 0;
+          return scales ? logit * scales[index + i] : logit;
         });
-        place += size;
-        const parts = branchShares(model.branching, own, children.length);
+        index += size;
+        const parts = branchShares(model.branching, entry, children.length);
         children.forEach((child, i) => {
           below[child] += arrivals[depth][node] * parts[i];
         });
@@ -97,14 +97,14 @@ export function compute(network, x) {
 
 // Rows `first` to `first + count` of a matrix times a vector, plus the bias.
 function affine(weight, bias, first, count, x) {
-  const found = new Float64Array(count);
+  const result = new Float64Array(count);
   for (let unit = 0; unit < count; unit += 1) {
     const row = first + unit;
     let sum = bias[row];
     for (let i = 0, at = row * x.length; i < x.length; i += 1, at += 1) sum += weight[at] * x[i];
-    found[unit] = sum;
+    result[unit] = sum;
   }
-  return found;
+  return result;
 }
 
 function elu(value) {
@@ -118,10 +118,10 @@ export function readLeaf(output, numbers) {
 
 /** Weights of the leaves in the prediction: their arrival, or all for the leaf of the largest arrival. */
 export function leafWeights(model, arrivals) {
-  const own = arrivals[arrivals.length - 1];
-  if (model.selection !== "single") return own;
-  const chosen = own.indexOf(Math.max(...own));
-  return own.map((_, leaf) => (leaf === chosen ? 1 : 0));
+  const entry = arrivals[arrivals.length - 1];
+  if (model.selection !== "single") return entry;
+  const chosen = entry.indexOf(Math.max(...entry));
+  return entry.map((_, leaf) => (leaf === chosen ? 1 : 0));
 }
 
 /**
@@ -131,14 +131,14 @@ export function leafWeights(model, arrivals) {
  */
 export function predict(model, x) {
   const members = model.members.map((_, member) => evaluateMember(model, member, x));
-  const said = members.map(({ arrivals, numbers }) => ({
+  const memberParts = members.map(({ arrivals, numbers }) => ({
     weights: leafWeights(model, arrivals),
-    leaves: numbers.map((own) => readLeaf(model.output, own)),
+    leaves: numbers.map((entry) => readLeaf(model.output, entry)),
   }));
   if (model.output.isClasses) {
     const sums = new Array(model.output.nTargets).fill(0);
-    for (const { weights, leaves } of said) {
-      leaves.forEach((leaf, place) => leaf.forEach((share, label) => (sums[label] += weights[place] * share)));
+    for (const { weights, leaves } of memberParts) {
+      leaves.forEach((leaf, index) => leaf.forEach((share, label) => (sums[label] += weights[index] * share)));
     }
     const total = sums.reduce((sum, share) => sum + share, 0);
     return { members, probabilities: sums.map((share) => share / total) };
@@ -146,8 +146,8 @@ export function predict(model, x) {
   const { nTargets, center, scale, kind } = model.output;
   const { below } = OUTPUTS[kind];
   const targets = Array.from({ length: nTargets }, (_, target) => {
-    const parts = said.flatMap(({ weights, leaves }) =>
-      leaves.map((leaf, place) => ({ share: weights[place] / members.length, ...leaf[target] })),
+    const parts = memberParts.flatMap(({ weights, leaves }) =>
+      leaves.map((leaf, index) => ({ share: weights[index] / members.length, ...leaf[target] })),
     );
     const original = (value) => center[target] + scale[target] * value;
     const mean = parts.reduce((sum, part) => sum + part.share * part.mean, 0);

@@ -11,19 +11,19 @@ const OTHER = "(another level)";
  * Gives {show(values)}, which fills the fields in.
  */
 export function makeForm(form, report, onChange) {
-  const fields = report.columns.map((column, place) =>
-    column.used ? makeField(column, place, (value) => onChange(place, value)) : null,
+  const fields = report.columns.map((column, index) =>
+    column.used ? makeField(column, index, (value) => onChange(index, value)) : null,
   );
   show(
     form,
     fields.filter(Boolean).map((field) => field.element),
   );
   form.addEventListener("submit", (event) => event.preventDefault());
-  return { show: (values) => fields.forEach((field, place) => field && field.show(values[place])) };
+  return { show: (values) => fields.forEach((field, index) => field && field.show(values[index])) };
 }
 
-function makeField(column, place, onChange) {
-  const id = `value-${place}`;
+function makeField(column, index, onChange) {
+  const id = `value-${index}`;
   const {
     control,
     show: fill,
@@ -75,7 +75,7 @@ function numberControl(column, id, onChange) {
     onChange(value);
   });
   const fill = (value) => {
-    if (document.activeElement === control) return; // not under the reader's hands
+    if (document.activeElement === control) return; // not while the reader types
     used = value === undefined ? null : value;
     control.value = inputText(column, value);
     tell("", rangeProblem(used));
@@ -85,10 +85,10 @@ function numberControl(column, id, onChange) {
 
 function levelControl(column, id, onChange) {
   const choices = [null, ...column.levels, ...(column.kind === "boolean" ? [] : [OTHER])];
-  const option = (value, place) =>
+  const option = (value, index) =>
     element(
       "option",
-      { value: place },
+      { value: index },
       value === null ? "missing" : value === OTHER ? OTHER : valueText(column, value),
     );
   const control = element("select", { id }, choices.map(option));
@@ -98,27 +98,27 @@ function levelControl(column, id, onChange) {
     onChange(value === OTHER ? unseen : value);
   });
   const fill = (value) => {
-    const place = choices.indexOf(value === undefined ? null : value);
-    if (place < 0) unseen = value;
-    control.value = String(place < 0 ? choices.indexOf(OTHER) : place);
+    const index = choices.indexOf(value === undefined ? null : value);
+    if (index < 0) unseen = value;
+    control.value = String(index < 0 ? choices.indexOf(OTHER) : index);
     control.options[control.options.length - 1].textContent =
-      column.kind === "boolean" ? "false" : place < 0 && value !== OTHER ? `${value} (another level)` : OTHER;
+      column.kind === "boolean" ? "false" : index < 0 && value !== OTHER ? `${value} (another level)` : OTHER;
   };
   return { control, show: fill, note: null };
 }
 
 /**
- * Buttons and a number to go through the rows; `onRow(place)` is called with the place among the rows of the page.
+ * Buttons and a number to go through the rows; `onRow(index)` is called with the index among the rows of the page.
  *
- * Gives {show(place, edited), filter(test, text)}: a filter limits the rows, such as to those predicted wrongly.
+ * Gives {show(index, edited), filter(test, text)}: a filter limits the rows, such as to those predicted wrongly.
  */
 export function makeRowChoice(container, report, onRow) {
   const { numbers, predicted, truth } = report.rows;
-  const all = numbers.map((_, place) => place);
+  const all = numbers.map((_, index) => index);
   let filters = [{ text: `All ${numbers.length.toLocaleString("en-US")} rows`, rows: all }];
   if (report.task === "classification" && truth) {
-    const right = all.filter((place) => predicted[place] === truth[place]);
-    const wrong = all.filter((place) => predicted[place] !== truth[place]);
+    const right = all.filter((index) => predicted[index] === truth[index]);
+    const wrong = all.filter((index) => predicted[index] !== truth[index]);
     filters.push(
       { text: `Predicted wrongly (${wrong.length})`, rows: wrong },
       { text: `Predicted rightly (${right.length})`, rows: right },
@@ -137,7 +137,7 @@ export function makeRowChoice(container, report, onRow) {
   });
   const go = (step) => {
     if (!rows.length) return;
-    const at = rows.findIndex((place) => place >= current);
+    const at = rows.findIndex((index) => index >= current);
     const here = rows[at] === current ? at : step > 0 ? at - 1 : at;
     const next = at < 0 ? (step > 0 ? 0 : rows.length - 1) : (here + step + rows.length) % rows.length;
     onRow(rows[next]);
@@ -145,7 +145,7 @@ export function makeRowChoice(container, report, onRow) {
   const listFilters = () => {
     show(
       choice,
-      filters.map(({ text }, place) => element("option", { value: place }, text)),
+      filters.map(({ text }, index) => element("option", { value: index }, text)),
     );
     choice.hidden = filters.length < 2;
   };
@@ -154,10 +154,10 @@ export function makeRowChoice(container, report, onRow) {
     onRow(rows.includes(current) ? current : rows[0]);
   });
   number.addEventListener("change", () => {
-    const place = numbers.indexOf((readNumber(number.value)?.value ?? 0) - 1);
-    if (place >= 0) onRow(place);
+    const index = numbers.indexOf((readNumber(number.value)?.value ?? 0) - 1);
+    if (index >= 0) onRow(index);
     else show(state, "no such row on this page");
-    number.setAttribute("aria-invalid", String(place < 0));
+    number.setAttribute("aria-invalid", String(index < 0));
   });
   const button = (text, label, action) =>
     element("button", { type: "button", "aria-label": label, title: label, onclick: action }, text);
@@ -182,21 +182,21 @@ export function makeRowChoice(container, report, onRow) {
     ),
   );
   return {
-    show(place, edited) {
-      current = place === null ? -1 : place;
-      number.value = place === null || place < 0 ? "" : String(numbers[place] + 1);
+    show(index, edited) {
+      current = index === null ? -1 : index;
+      number.value = index === null || index < 0 ? "" : String(numbers[index] + 1);
       number.setAttribute("aria-invalid", "false");
-      const from = place === null ? "" : place < 0 ? "typical values" : `of ${report.nRows.toLocaleString("en-US")}`;
+      const from = index === null ? "" : index < 0 ? "typical values" : `of ${report.nRows.toLocaleString("en-US")}`;
       show(state, `${from}${edited ? ", changed" : ""}`);
     },
     filter(test, text) {
-      const found = all.filter(test);
-      if (!found.length) return;
+      const result = all.filter(test);
+      if (!result.length) return;
       filters = [
-        ...filters.filter((own) => !own.isCell),
-        { text: `${text} (${found.length})`, rows: found, isCell: true },
+        ...filters.filter((entry) => !entry.isCell),
+        { text: `${text} (${result.length})`, rows: result, isCell: true },
       ];
-      rows = found;
+      rows = result;
       listFilters();
       choice.value = String(filters.length - 1);
       onRow(rows[0]);

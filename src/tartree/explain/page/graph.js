@@ -3,7 +3,7 @@
 /**
  * Nodes and links of layers of child lists, without the nodes that only pass their arrival on to a child of their own.
  *
- * A node is {id, layer, place, number, kind, row, children, parents, nLeaves, position}; `layer` and `place` say which
+ * A node is {id, layer, index, number, kind, row, children, parents, nLeaves, position}; `layer` and `index` say which
  * node of the structure holds its decision or is its leaf, `number` counts the structure's nodes layer by layer, and
  * `position` is the middle of the leaves below it. A link is {from, to, branch, edge}: the branch is the number among
  * the children of the decision, the edge the number among all edges of the structure.
@@ -16,17 +16,17 @@ export function buildGraph(layers) {
   );
   const nodes = [];
   const home = widths.map((width) => new Array(width).fill(null));
-  const open = (layer, place) => {
+  const open = (layer, index) => {
     const node = {
       id: nodes.length,
       layer,
-      place,
+      index,
       kind: "leaf",
       row: 0,
       children: [],
       parents: [],
       nLeaves: 1,
-      position: place,
+      position: index,
     };
     nodes.push(node);
     return node;
@@ -34,13 +34,13 @@ export function buildGraph(layers) {
   home[0][0] = open(0, 0);
   let edge = 0;
   layers.forEach((layer, depth) => {
-    layer.forEach((children, place) => {
-      const node = home[depth][place];
+    layer.forEach((children, index) => {
+      const node = home[depth][index];
       if (children.length === 1 && nParents[depth + 1][children[0]] === 1) {
         home[depth + 1][children[0]] = node;
         edge += 1;
         node.layer = depth + 1;
-        node.place = children[0];
+        node.index = children[0];
         return;
       }
       node.kind = children.length > 1 ? "decision" : "joint";
@@ -56,7 +56,7 @@ export function buildGraph(layers) {
     });
   });
   const firsts = widths.map((_, depth) => widths.slice(0, depth).reduce((sum, width) => sum + width, 0));
-  nodes.forEach((node) => (node.number = firsts[node.layer] + node.place));
+  nodes.forEach((node) => (node.number = firsts[node.layer] + node.index));
   countLeaves(nodes);
   return { root: nodes[0], nodes, isTree: nodes.every((node) => node.parents.length <= 1) };
 }
@@ -66,11 +66,11 @@ function countLeaves(nodes) {
   [...nodes]
     .sort((a, b) => b.layer - a.layer)
     .forEach((node) => {
-      const own = new Set(node.kind === "leaf" ? [node.place] : []);
-      node.children.forEach(({ to }) => sets.get(to).forEach((leaf) => own.add(leaf)));
-      sets.set(node, own);
-      node.nLeaves = own.size;
-      node.position = [...own].reduce((sum, leaf) => sum + leaf, 0) / own.size;
+      const entry = new Set(node.kind === "leaf" ? [node.index] : []);
+      node.children.forEach(({ to }) => sets.get(to).forEach((leaf) => entry.add(leaf)));
+      sets.set(node, entry);
+      node.nLeaves = entry.size;
+      node.position = [...entry].reduce((sum, leaf) => sum + leaf, 0) / entry.size;
     });
 }
 
@@ -93,12 +93,12 @@ export function chooseNodes(graph, mass, { budget, opened, closed, wanted }) {
   const candidates = (test) =>
     [...shown].filter((node) => node.kind !== "leaf" && !open.has(node) && !closed.has(node.id) && test(node));
   const openAll = (test) => {
-    for (let found = candidates(test); found.length; found = candidates(test)) found.forEach(openNode);
+    for (let result = candidates(test); result.length; result = candidates(test)) result.forEach(openNode);
   };
   while (ends < budget) {
-    const found = candidates(() => true);
-    if (!found.length) break;
-    openNode(found.reduce((best, node) => (mass(node) > mass(best) ? node : best)));
+    const result = candidates(() => true);
+    if (!result.length) break;
+    openNode(result.reduce((best, node) => (mass(node) > mass(best) ? node : best)));
     openAll((node) => node.kind === "joint");
   }
   openAll((node) => opened.has(node.id) || wanted(node));
@@ -111,7 +111,7 @@ export function likeliestPath(graph, arrival, flow) {
   let node = leaves.reduce((best, leaf) => (arrival(leaf) > arrival(best) ? leaf : best));
   const steps = [{ node, link: null }];
   while (node.parents.length) {
-    const link = node.parents.reduce((best, own) => (flow(own) > flow(best) ? own : best));
+    const link = node.parents.reduce((best, entry) => (flow(entry) > flow(best) ? entry : best));
     node = link.from;
     steps.unshift({ node, link });
   }

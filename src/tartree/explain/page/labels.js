@@ -1,4 +1,4 @@
-// What nodes and terms are called.
+// Names of nodes and terms.
 
 import { middleValue } from "./encoder.js";
 import { numberText, quantityOf, shareText, signedText, valueText } from "./numbers.js";
@@ -11,22 +11,22 @@ export function nameNodes(graph) {
   const counts = { decision: 0, leaf: 0, joint: 0 };
   const nouns = { decision: "Decision", leaf: "Leaf", joint: "Joint" };
   graph.nodes.forEach((node) => {
-    if (node.kind === "leaf") names.set(node, `Leaf ${node.place + 1}`);
+    if (node.kind === "leaf") names.set(node, `Leaf ${node.index + 1}`);
     else names.set(node, `${nouns[node.kind]} ${(counts[node.kind] += 1)}`);
   });
   return names;
 }
 
-/** What a branch is called: upper and lower, or a number. */
+/** The name of a branch: upper and lower, or a number. */
 export function branchName(branch, nBranches) {
   return nBranches === 2 ? `${BRANCHES[branch]} branch` : `branch ${branch + 1}`;
 }
 
 /** A feature of a term in a few words: "age above 52.1", "sex = f". */
 export function termLabel(report, feature) {
-  const own = report.features[feature];
-  if (own.kind !== "value") return own.label;
-  return `${own.label} > ${valueText(report.columns[own.column], roundedMiddle(report, own))}`;
+  const entry = report.features[feature];
+  if (entry.kind !== "value") return entry.label;
+  return `${entry.label} > ${valueText(report.columns[entry.column], roundedMiddle(report, entry))}`;
 }
 
 function roundedMiddle(report, feature) {
@@ -36,20 +36,20 @@ function roundedMiddle(report, feature) {
 
 /** How much one unit of a feature adds to a sum, in words. */
 export function weightText(report, feature, weight) {
-  const own = report.features[feature];
-  const column = report.columns[own.column];
-  if (own.kind !== "value") return signedText(weight);
-  if (own.knots.length) return `${signedText(weight)} per normal rank`;
+  const entry = report.features[feature];
+  const column = report.columns[entry.column];
+  if (entry.kind !== "value") return signedText(weight);
+  if (entry.knots.length) return `${signedText(weight)} per normal rank`;
   return `${signedText(weight)} per ${quantityOf(column).noun}`;
 }
 
 /** The one or two strongest features of a decision, as a title. */
 export function decisionTitle(report, condition) {
-  return decisionWords(report, condition).join(", ");
+  return decisionLabels(report, condition).join(", ");
 }
 
 /** The same, one feature each. */
-export function decisionWords(report, condition) {
+export function decisionLabels(report, condition) {
   if (!condition || condition.kind === "pass") return ["passes on"];
   if (condition.kind === "even") return ["even split"];
   const strongest = new Map();
@@ -64,8 +64,8 @@ export function decisionWords(report, condition) {
   return names.map(([feature]) => report.features[feature].label);
 }
 
-/** What a leaf or a part of the tree says, as [the likeliest class, its share], or [the value]. */
-export function answerWords(report, data, target = 0) {
+/** The prediction of a leaf or a part of the tree, as [most probable class, its share], or [value]. */
+export function answerLabels(report, data, target = 0) {
   if (!data) return [""];
   if (report.task === "regression") return [numberText(data.predicted[target])];
   const best = data.predicted.indexOf(Math.max(...data.predicted));

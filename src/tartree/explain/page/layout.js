@@ -15,12 +15,12 @@ export function columnLayout({ shown, open }, width) {
   const heightOf = (node) => (open.has(node) ? Math.max(boxHeight, 48) : boxHeight); // ends stand close to each other
   const boxWidth = depth ? Math.min(190, Math.max(118, (width / (depth + 1)) * 0.76)) : 220;
   const column = depth ? Math.max(boxWidth + 20, (width - boxWidth - 8) / depth) : 0;
-  const middle = new Map(ends.map((node, place) => [node, place * step]));
+  const middle = new Map(ends.map((node, index) => [node, index * step]));
   [...open]
     .sort((a, b) => b.row - a.row)
     .forEach((node) => {
-      const own = node.children.map(({ to }) => middle.get(to));
-      middle.set(node, (Math.min(...own) + Math.max(...own)) / 2);
+      const entry = node.children.map(({ to }) => middle.get(to));
+      middle.set(node, (Math.min(...entry) + Math.max(...entry)) / 2);
     });
   for (let row = 0; row <= depth; row += 1) {
     separate(

@@ -1,4 +1,4 @@
-// The page: reads its data, keeps what the reader chose, and shows it.
+// The page: reads its data, keeps the choices of the reader, and draws.
 
 import { chartCards } from "./charts.js";
 import { nodeDetails } from "./details.js";
@@ -27,7 +27,7 @@ const state = {
   opened: new Set(),
   closed: new Set(),
   selected: graphs[0].root,
-  place: null, // among the rows of the page; -1 for typical values
+  index: null, // among the rows of the page; -1 for typical values
   values: null, // of the row, null where all rows are shown
   edited: false,
 };
@@ -60,41 +60,41 @@ function toggle(node) {
   update({ selected: node });
 }
 
-function chooseRow(place) {
-  if (place === null) return update({ place: null, values: null, edited: false });
+function chooseRow(index) {
+  if (index === null) return update({ index: null, values: null, edited: false });
   const values =
-    place < 0 ? typicalValues(report) : report.rows.columns.map((column) => (column.length ? column[place] : null));
-  return update({ place, values, edited: false });
+    index < 0 ? typicalValues(report) : report.rows.columns.map((column) => (column.length ? column[index] : null));
+  return update({ index, values, edited: false });
 }
 
 function changeValue(column, value) {
   const values = state.values ? [...state.values] : typicalValues(report);
   values[column] = value;
-  update({ values, edited: true, place: state.place === null ? -1 : state.place });
+  update({ values, edited: true, index: state.index === null ? -1 : state.index });
 }
 
 function truthOfRow() {
   const { truth } = report.rows;
-  return state.edited || state.place === null || state.place < 0 || !truth ? null : truth[state.place];
+  return state.edited || state.index === null || state.index < 0 || !truth ? null : truth[state.index];
 }
 
-// What the engine says about the row, in the words of the drawing.
-function rowOf(found, encoded) {
-  const { arrivals, shares, numbers } = found.members[state.member];
+// The result of the engine for the row, as the drawing reads it.
+function rowOf(result, encoded) {
+  const { arrivals, shares, numbers } = result.members[state.member];
   const { output } = models[state.model];
-  const said = numbers.map((own) => {
-    const leaf = readLeaf(output, own);
+  const leafValues = numbers.map((entry) => {
+    const leaf = readLeaf(output, entry);
     if (output.isClasses) return leaf;
     return leaf.map(({ mean }, target) => output.center[target] + output.scale[target] * mean);
   });
-  const arrival = (node) => arrivals[node.layer][node.place];
-  const flow = ({ from, branch }) => arrival(from) * shares[from.layer][from.place][branch];
+  const arrival = (node) => arrivals[node.layer][node.index];
+  const flow = ({ from, branch }) => arrival(from) * shares[from.layer][from.index][branch];
   return {
     arrival,
     flow,
     path: likeliestPath(graphs[state.model], arrival, flow),
-    answer: (leaf) => ({ predicted: said[leaf.place] }), // what a leaf says about this very row
-    shares: (node) => (node.kind === "leaf" ? null : shares[node.layer][node.place]),
+    answer: (leaf) => ({ predicted: leafValues[leaf.index] }), // prediction of the leaf for this row
+    shares: (node) => (node.kind === "leaf" ? null : shares[node.layer][node.index]),
     truth: truthOfRow(),
     values: state.values,
     encoded,
@@ -105,9 +105,9 @@ function makeScene() {
   const graph = graphs[state.model];
   const member = models[state.model].members[state.member];
   const encoded = state.values && report.recomputable ? encodeRow(report.columns, report.features, state.values) : null;
-  const found = encoded ? predict(models[state.model], encoded) : null;
+  const result = encoded ? predict(models[state.model], encoded) : null;
   const full = encoded && state.model ? predict(models[0], encoded) : null;
-  const row = found ? rowOf(found, encoded) : null;
+  const row = result ? rowOf(result, encoded) : null;
   const data = (node) => (member.nodes ? member.nodes[node.number] : null);
   const { budget, opened, closed } = state;
   const way = new Set(row ? row.path.map((step) => step.node) : []);
@@ -118,21 +118,21 @@ function makeScene() {
     closed,
     wanted,
   });
-  const said = member.nodes.filter(Boolean).map((node) => node.predicted[state.target]);
+  const leafValues = member.nodes.filter(Boolean).map((node) => node.predicted[state.target]);
   return {
     report,
     graph,
     chosen,
     data,
     row,
-    found,
+    result,
     full,
     names: names[state.model],
     member: state.member,
     target: report.task === "regression" ? state.target : 0,
-    range: [Math.min(...said), Math.max(...said)],
+    range: [Math.min(...leafValues), Math.max(...leafValues)],
     condition: (node) => member.conditions[node.number],
-    leafModel: (node) => member.leafModels[node.place],
+    leafModel: (node) => member.leafModels[node.index],
     flow: (link) => (member.flows ? member.flows[link.edge] : 1 / link.from.children.length),
     selected: state.selected,
   };
@@ -147,15 +147,15 @@ function render() {
   tree.draw(scene);
   show(byId("node-details"), nodeDetails(scene, state.selected, { onRow: chooseRow, onToggle: toggle }));
   if (!report.recomputable) return;
-  show(byId("prediction"), predictionParts(scene, scene.found, scene.full, select));
-  rowChoice.show(state.place, state.edited);
+  show(byId("prediction"), predictionParts(scene, scene.result, scene.full, select));
+  rowChoice.show(state.index, state.edited);
   form.show(state.values || typicalValues(report));
 }
 
 // For readers who do not see the page: what changed, in one sentence.
-function announce({ found }) {
+function announce({ result }) {
   const size = state.model ? `Simplified to ${countText(models[state.model].nLeaves, "leaf", "leaves")}. ` : "";
-  const text = found ? `${size}${predictionText(report, found)}` : size;
+  const text = result ? `${size}${predictionText(report, result)}` : size;
   if (byId("announcement").textContent !== text) show(byId("announcement"), text);
 }
 
@@ -163,11 +163,11 @@ function renderCharts() {
   const actions = {
     onCell: (truth, predicted) =>
       goToRows(
-        (place) => report.rows.truth[place] === truth && report.rows.predicted[place] === predicted,
+        (index) => report.rows.truth[index] === truth && report.rows.predicted[index] === predicted,
         `True ${report.outputs[truth]}, predicted ${report.outputs[predicted]}`,
       ),
-    onRow: (place) => {
-      chooseRow(place);
+    onRow: (index) => {
+      chooseRow(index);
       byId("tree").scrollIntoView();
     },
   };
@@ -189,7 +189,7 @@ function start() {
   if (report.task === "regression" && report.outputs.length > 1) {
     show(
       byId("target"),
-      report.outputs.map((name, place) => element("option", { value: place }, name)),
+      report.outputs.map((name, index) => element("option", { value: index }, name)),
     );
     byId("target-choice").hidden = false;
     byId("target").addEventListener("change", (event) => {
@@ -200,7 +200,7 @@ function start() {
   }
   const isTree = graphs[0].isTree;
   show(byId("tree-head"), isTree ? "The tree" : "The graph");
-  const shape = isTree ? "" : " Neighbouring decisions share children, so that ways part and meet again.";
+  const shape = isTree ? "" : " Neighbouring decisions share children, so that paths part and meet again.";
   show(
     byId("tree-words"),
     `Rows enter at the ${narrow ? "top" : "left"} and flow to the leaves; `,
@@ -218,8 +218,8 @@ function start() {
       element(
         "p",
         {},
-        "Decisions or leaves of this model are code of their own, which a page cannot hold: ",
-        "rows cannot be computed here.",
+        "This model has custom decisions or leaves, which a page cannot compute: ",
+        "it shows no predictions for rows.",
       ),
     );
     byId("values-card").hidden = true;
@@ -244,9 +244,9 @@ window.tartree = {
     const { probabilities, targets } = predict(models[model], encodeRow(report.columns, report.features, values));
     return probabilities || targets;
   },
-  predictRow: (place, model = 0) =>
+  predictRow: (index, model = 0) =>
     window.tartree.predictValues(
-      report.rows.columns.map((column) => (column.length ? column[place] : null)),
+      report.rows.columns.map((column) => (column.length ? column[index] : null)),
       model,
     ),
   ...TEXTS,

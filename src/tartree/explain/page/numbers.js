@@ -40,23 +40,23 @@ const FORMS = [
   { form: `[1-9]\\d{0,2}(?:\\.\\d{3})+,\\d+`, marks: "\\.", isDoubtful: true }, // 1.234,5
   { form: `[1-9]\\d{0,2}(?:\\.\\d{3}){2,}`, marks: "\\.", isDoubtful: true }, // 1.234.567
   { form: `\\d*,\\d+`, isDoubtful: true }, // 4,5
-].map((own) => ({ ...own, form: new RegExp(`^${own.form}$`) }));
+].map((entry) => ({ ...entry, form: new RegExp(`^${entry.form}$`) }));
 
 /**
  * A number as people write it: {value, isDoubtful}, or null where it is none.
  *
- * `isDoubtful` says that a mark had to be read as one between groups or before decimals: the reader is then told how.
+ * `isDoubtful` says that a mark had to be read as one between groups or before decimals: the reader is then shown how.
  */
 export function readNumber(text) {
   const [, sign, digits] = /^([+-]?)\s*(.*)$/s.exec(text.trim().replace(/−/g, "-"));
-  const found = FORMS.find(({ form }) => form.test(digits));
-  if (!found) return null;
-  const plain = (found.marks ? digits.replace(new RegExp(found.marks, "g"), "") : digits).replace(",", ".");
+  const result = FORMS.find(({ form }) => form.test(digits));
+  if (!result) return null;
+  const plain = (result.marks ? digits.replace(new RegExp(result.marks, "g"), "") : digits).replace(",", ".");
   const value = Number(`${sign}${plain}`);
-  return Number.isFinite(value) ? { value, isDoubtful: Boolean(found.isDoubtful) } : null;
+  return Number.isFinite(value) ? { value, isDoubtful: Boolean(result.isDoubtful) } : null;
 }
 
-/** A share as per cent; what is small but not nothing is said to be so. */
+/** A share as per cent; small shares other than 0 are "<0.1%". */
 export function shareText(share) {
   const percent = 100 * share;
   if (percent > 0 && percent < 0.1) return "<0.1%";
@@ -77,7 +77,7 @@ export function scoreText(score) {
   return score < 1 && score >= 0.9995 ? ">0.999" : withMinus(score.toFixed(3));
 }
 
-/** A change of a probability with four decimals, not below it: it is said to be the largest. */
+/** A change of a probability with four decimals, rounded up, as an upper bound. */
 export function changeText(change) {
   if (change > 0 && change < 0.0001) return "<0.0001";
   const near = Number(change.toFixed(4));
@@ -161,7 +161,7 @@ export function parseValue(column, text) {
   return readValue(column, text).value;
 }
 
-/** The same, as {value, isDoubtful}: whether the reader should be told how the text was read. */
+/** The same, as {value, isDoubtful}: whether the reader should be shown how the text was read. */
 export function readValue(column, text) {
   const trimmed = text.trim();
   if (!trimmed || trimmed === "–" || trimmed === "missing") return { value: null, isDoubtful: false };

@@ -1,4 +1,4 @@
-// The prediction of the chosen row, computed here in the browser, and the way that led to it.
+// The prediction of the chosen row, computed in the browser, and its path.
 
 import { shareBars } from "./details.js";
 import { element } from "./elements.js";
@@ -8,28 +8,28 @@ import { branchName, decisionTitle } from "./labels.js";
 /**
  * The content of the panel.
  *
- * `found` is what the engine gave for the model on show, `full` for the whole model where another one is on show.
+ * `result` is what the engine gave for the model on show, `full` for the whole model where another one is on show.
  */
-export function predictionParts(scene, found, full, onSelect) {
+export function predictionParts(scene, result, full, onSelect) {
   const { report, row } = scene;
-  if (!found)
+  if (!result)
     return [
       element(
         "p",
         { class: "muted" },
-        "Choose a row, or start from typical values, to see its way and its prediction.",
+        "Choose a row, or start from typical values, to see its path and its prediction.",
       ),
     ];
   const parts =
-    report.task === "classification" ? classParts(report, found, row, full) : valueParts(report, found, row, full);
-  const way = [element("p", { class: "label" }, "Most probable way"), pathList(scene, onSelect)];
+    report.task === "classification" ? classParts(report, result, row, full) : valueParts(report, result, row, full);
+  const way = [element("p", { class: "label" }, "Most probable path"), pathList(scene, onSelect)];
   const nMembers = report.models[0].members.length;
   if (nMembers > 1) {
     way.push(
       element(
         "p",
         { class: "muted small" },
-        `The prediction is the mean of ${nMembers} trees; the way is that of the tree shown.`,
+        `The prediction is the mean of ${nMembers} trees; the path is that of the tree shown.`,
       ),
     );
   }
@@ -44,8 +44,8 @@ export function predictionText(report, { probabilities, targets }) {
   return `Predicted ${report.outputs[best]}, ${shareText(probabilities[best])}.`;
 }
 
-function classParts(report, found, row, full) {
-  const { probabilities } = found;
+function classParts(report, result, row, full) {
+  const { probabilities } = result;
   const best = probabilities.indexOf(Math.max(...probabilities));
   const parts = [
     element(
@@ -81,29 +81,29 @@ function classParts(report, found, row, full) {
   return parts;
 }
 
-function valueParts(report, found, row, full) {
-  return found.targets.flatMap((own, target) => {
+function valueParts(report, result, row, full) {
+  return result.targets.flatMap((entry, target) => {
     const name = report.outputs[target];
     const parts = [
       element(
         "p",
         { class: "answer" },
         report.outputs.length > 1 ? `${name}: ` : "Predicted ",
-        element("strong", { id: target ? null : "answer" }, numberText(own.value)),
+        element("strong", { id: target ? null : "answer" }, numberText(entry.value)),
       ),
     ];
-    if (own.low !== null) {
+    if (entry.low !== null) {
       parts.push(
         element(
           "p",
           {},
-          `90% interval: ${numberText(own.low)} to ${numberText(own.high)}; standard deviation ${numberText(own.std)}`,
+          `90% interval: ${numberText(entry.low)} to ${numberText(entry.high)}; standard deviation ${numberText(entry.std)}`,
         ),
       );
     }
     if (row.truth !== null) {
-      const inside = own.low === null || (own.low <= row.truth[target] && row.truth[target] <= own.high);
-      const where = own.low === null ? "" : inside ? ", inside the interval" : ", outside the interval";
+      const inside = entry.low === null || (entry.low <= row.truth[target] && row.truth[target] <= entry.high);
+      const where = entry.low === null ? "" : inside ? ", inside the interval" : ", outside the interval";
       parts.push(
         element("p", { class: inside ? "right" : "wrong" }, `In the data: ${numberText(row.truth[target])}${where}`),
       );
@@ -114,7 +114,7 @@ function valueParts(report, found, row, full) {
         element(
           "p",
           { class: "small" },
-          `The whole model: ${numberText(before)}; change ${numberText(Math.abs(own.value - before))}.`,
+          `The whole model: ${numberText(before)}; change ${numberText(Math.abs(entry.value - before))}.`,
         ),
       );
     }

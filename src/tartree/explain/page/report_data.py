@@ -45,21 +45,24 @@ def write_report(
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
+    estimator : fitted estimator or FittedModel
+        Model to report on.
     X : table of shape (rows, columns)
-        Rows to measure the model on. Rows that it was not fitted to say how good it is; those of training flatter it.
+        Rows to measure the model on. On rows it was not fitted to, measures estimate its quality on new rows.
     y : array of shape (rows,) or (rows, targets), or None
-        What they really are; without, the page says nothing about errors.
-    path : path of the file
+        True labels or values; without, the page has no measures of quality.
+    path : str or path
+        Path of the file.
     rows : int, default=1000
-        How many rows the page holds, to be looked at one by one. Measures are of all rows.
+        Maximum number of rows that the page holds. Measures are of all rows.
     title : str, optional
+        Title of the page.
     sizes : sequence of int, optional
         Numbers of leaves of the smaller models that a slider offers, each with its certificate. By default half of the
-        leaves, a quarter and so on. They take most of the time; an empty sequence leaves the slider out.
+        leaves, a quarter and so on. They take most of the time; an empty sequence for no slider.
     validation : Validation, optional
-        What a cross-validation said, where the rows given are those that the model learnt from: then it stands first on
-        the page, and the measures of these rows are called what they are.
+        Result of a cross-validation, if the model was fitted to these rows. It is shown first, and the measures are
+        labelled as those on training rows.
 
     Examples
     --------
@@ -161,12 +164,12 @@ def _smaller(
         assert isinstance(certificate, Certificate)
         # Changes of values are in standard deviations of the training target; for one target they get its units.
         unit = float(tree.output.scale[0]) if tree.task == "regression" and tree.output.n_targets == 1 else 1.0
-        says_nothing = tree.task == "classification" and certificate.bound >= 1
+        is_trivial = tree.task == "classification" and certificate.bound >= 1
         yield plain_model(view(smaller, X, y)) | {
             "certificate": {
                 "measured": certificate.measured * unit,
                 "sampled": certificate.sampled * unit,
-                "bound": None if says_nothing else certificate.bound * unit,
+                "bound": None if is_trivial else certificate.bound * unit,
                 "score": None if y is None else _score(smaller, X, y),
             }
         }

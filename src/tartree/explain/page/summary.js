@@ -1,4 +1,4 @@
-// The head of the page: what the model is, and how well it does on the rows of the report.
+// The head of the page: the model, and its quality on the rows of the report.
 
 import { byId, element, show } from "./elements.js";
 import { countText, numberText, scoreText, shareText } from "./numbers.js";
@@ -11,13 +11,13 @@ export function showSummary(report) {
   const used = report.columns.filter((column) => column.used).length;
   const what =
     report.task === "classification"
-      ? `tells ${countText(report.outputs.length, "class", "classes")} apart`
-      : `predicts ${report.outputs.join(", ")}`;
+      ? `classifier of ${countText(report.outputs.length, "class", "classes")}`
+      : `regression of ${report.outputs.join(", ")}`;
   show(
     byId("subtitle"),
-    `${report.estimator} · ${what} · ${countText(report.nRows, "row")}, ${countText(used, "column")} read`,
+    `${report.estimator} · ${what} · ${countText(report.nRows, "row")}, ${countText(used, "column")} used`,
   );
-  show(byId("summary-words"), summaryWords(report));
+  show(byId("summary-words"), summaryText(report));
   show(
     byId("summary-tiles"),
     tiles(report).map(([name, value, more]) =>
@@ -30,11 +30,11 @@ export function showSummary(report) {
     ),
   );
   const note = report.validation
-    ? "Expect of new rows what the cross-validation says: all else is measured on rows that the model learnt from."
-    : "Measured on the rows given to this report. If the model learnt from these rows, expect less on new ones.";
+    ? "Only the cross-validation estimates the quality on new rows: all other measures are on training rows."
+    : "Measured on the rows of this report. If these are training rows, expect lower quality on new rows.";
   show(
     byId("summary-note"),
-    report.quality ? note : "The report was made without the true values, so it says nothing about errors.",
+    report.quality ? note : "The report was made without true values, so it has no measures of quality.",
   );
   if (report.validation) showValidation(report.validation);
   show(
@@ -46,8 +46,8 @@ export function showSummary(report) {
 
 function showValidation({ score, mean, error, nFolds, words, columns, rows, chosen }) {
   byId("validation").hidden = false;
-  const said = `${score} ${scoreText(mean)} ± ${error.toFixed(3)}, the mean of ${countText(nFolds, "fold")}`;
-  show(byId("validation-words"), `On rows that were held out: ${said} and its standard error. ${words}`);
+  const sentence = `${score} ${scoreText(mean)} ± ${error.toFixed(3)}, the mean of ${countText(nFolds, "fold")}`;
+  show(byId("validation-words"), `On rows that were held out: ${sentence} and its standard error. ${words}`);
   byId("validation-table").hidden = !rows.length;
   const cells = (name, texts) => texts.map((text) => element(name, {}, text));
   show(
@@ -59,35 +59,35 @@ function showValidation({ score, mean, error, nFolds, words, columns, rows, chos
       element(
         "tbody",
         {},
-        rows.map((row, place) => element("tr", { "aria-current": place === chosen ? "true" : null }, cells("td", row))),
+        rows.map((row, index) => element("tr", { "aria-current": index === chosen ? "true" : null }, cells("td", row))),
       ),
     ),
   );
 }
 
-function summaryWords(report) {
+function summaryText(report) {
   const [model] = report.models;
   const [member] = model.members;
   const nDecisions = model.layers.flat().filter((children) => children.length > 1).length;
-  if (!nDecisions) return singleLeafWords(model, LEAVES[member.leaf?.kind] || "own");
+  if (!nDecisions) return singleLeafText(model, LEAVES[member.leaf?.kind] || "custom");
   const shared = model.layers.some((layer) => new Set(layer.flat()).size < layer.flat().length);
   const each =
     model.members.length > 1
       ? `${model.members.length} ${shared ? "graphs" : "trees"}, each with`
       : `One ${shared ? "graph, whose branches meet again," : "tree"} with`;
-  const decisionKind = member.decision ? DECISIONS[member.decision.kind] : "own";
-  const leafKind = member.leaf ? LEAVES[member.leaf.kind] : "own";
+  const decisionKind = member.decision ? DECISIONS[member.decision.kind] : "custom";
+  const leafKind = member.leaf ? LEAVES[member.leaf.kind] : "custom";
   const leaves = countText(model.nLeaves, `${leafKind} leaf`, `${leafKind} leaves`);
   const size = `${each} ${countText(nDecisions, `${decisionKind} decision`)} and ${leaves}.`;
   const mixed =
     model.selection === "single"
-      ? "The leaf in which a row arrives most surely answers alone."
-      : "All leaves answer, each with the weight of the row's arrival.";
+      ? "The prediction is that of the leaf with the largest arrival."
+      : "The prediction is the mean of all leaves, weighted by arrival.";
   const mean = model.members.length > 1 ? " The prediction is the mean over the trees." : "";
   return `${size} ${mixed}${mean}`;
 }
 
-function singleLeafWords(model, kind) {
+function singleLeafText(model, kind) {
   const each =
     model.members.length > 1 ? `${model.members.length} models without decisions: in each, ` : "No decisions: ";
   return `${each}${countText(model.nLeaves, `${kind} leaf`, `${kind} leaves`)} for every row.`;
@@ -109,7 +109,7 @@ function tiles(report) {
         ? `${report.rows.numbers.length.toLocaleString("en-US")} of them on this page`
         : "all on this page",
     ],
-    ["Trained numbers", report.nParameters.toLocaleString("en-US"), ""],
+    ["Parameters", report.nParameters.toLocaleString("en-US"), ""],
   ];
   if (!report.quality) return size;
   const { validation } = report;
@@ -120,7 +120,7 @@ function tiles(report) {
     scoreText(mean),
     `± ${error.toFixed(3)} (standard error), on held-out rows, ${countText(nFolds, "fold")}`,
   ];
-  const learnt = qualityTiles(report).map(([name, value, more]) => [`${name} on the rows it learnt from`, value, more]);
+  const learnt = qualityTiles(report).map(([name, value, more]) => [`${name} on training rows`, value, more]);
   return [first, ...size, ...learnt];
 }
 

@@ -1,4 +1,4 @@
-// What the reader can set about the drawing: the tree of several, its size, how much is shown, and the zoom.
+// Settings of the drawing: which tree, its size, how much is shown, and the zoom.
 
 import { element, show } from "./elements.js";
 import { boundText, changeText, countText, scoreText, shareText } from "./numbers.js";
@@ -10,8 +10,8 @@ export function makeToolbar(container, report, budget, actions) {
   const parts = [];
   const [full] = report.models;
   if (full.members.length > 1) {
-    const options = full.members.map((_, place) =>
-      element("option", { value: place }, `${place + 1} of ${full.members.length}`),
+    const options = full.members.map((_, index) =>
+      element("option", { value: index }, `${index + 1} of ${full.members.length}`),
     );
     const member = element(
       "select",
@@ -78,18 +78,18 @@ export function makeToolbar(container, report, budget, actions) {
   };
 }
 
-/** What the certificate of a smaller model says. */
-export function certificateParts(report, place) {
+/** The certificate of a smaller model. */
+export function certificateParts(report, index) {
   const [full] = report.models;
   if (report.models.length < 2) return [];
-  if (!place) {
+  if (!index) {
     const size = countText(full.nLeaves, "leaf", "leaves");
     return [
       element("p", { class: "muted" }, `The whole model: ${size}. Move the slider to the left for a smaller one.`),
     ];
   }
-  const own = report.models[place];
-  const { measured, sampled, bound, score } = own.certificate;
+  const entry = report.models[index];
+  const { measured, sampled, bound, score } = entry.certificate;
   const isClassifier = report.task === "classification";
   const several = !isClassifier && report.outputs.length > 1;
   const what = `largest change of any predicted ${isClassifier ? "probability" : "value"}`;
@@ -99,7 +99,7 @@ export function certificateParts(report, place) {
     element("div", { class: "tile" }, element("dt", {}, name), element("dd", {}, text, element("small", {}, more)));
   const range = "for every row whose values lie within their ranges";
   const tiles = [
-    tile("Leaves", `${own.nLeaves} of ${full.nLeaves}`, "refitted to what the whole model predicts"),
+    tile("Leaves", `${entry.nLeaves} of ${full.nLeaves}`, "refitted to the predictions of the whole model"),
     tile("Measured", amount(measured), `${what}${unit}, on the ${countText(report.nRows, "row")}`),
     tile("Random rows", `up to ${amount(sampled)}`, `${what}${unit}, on random rows within the ranges of the columns`),
     bound === null

@@ -3,7 +3,7 @@
 import { classColour, drawing, show } from "./elements.js";
 import { columnLayout, linkPath, outlineLayout } from "./layout.js";
 import { countText, shareText } from "./numbers.js";
-import { answerWords, decisionWords, fitText, textWidth } from "./labels.js";
+import { answerLabels, decisionLabels, fitText, textWidth } from "./labels.js";
 import { makeZoom } from "./zoom.js";
 
 const NARROW = 620; // pixels; below, an outline is easier to read
@@ -11,7 +11,7 @@ const LEGIBLE = 7.5; // pixels of letters; smaller ones are left out
 const TALLEST = 960; // pixels of the window; 32 ends fit in, and are legible
 
 /**
- * A drawing in `container` that tells what the reader does: `onSelect(node)`, `onToggle(node)`.
+ * A drawing in `container` that reports the actions of the reader: `onSelect(node)`, `onToggle(node)`.
  *
  * `draw(scene)` shows {report, graph, names, chosen, member, condition(node), data(node), flow(link), selected, row},
  * where `row` is null or {arrival(node), flow(link)}.
@@ -78,10 +78,10 @@ export function makeTree(container, { onSelect, onToggle }) {
       links,
       streams(scene.flow, 1).map(({ link, path, width }) => stream(link, path, width)),
     );
-    const own = scene.row ? streams(scene.row.flow, 0).filter(({ share }) => share >= 0.005) : [];
+    const entry = scene.row ? streams(scene.row.flow, 0).filter(({ share }) => share >= 0.005) : [];
     show(
       rowLinks,
-      own.map(({ link, path, width }) => stream(link, path, Math.max(width, 1.5))),
+      entry.map(({ link, path, width }) => stream(link, path, Math.max(width, 1.5))),
     );
   }
 
@@ -96,14 +96,14 @@ export function makeTree(container, { onSelect, onToggle }) {
     const isOpen = chosen.open.has(node);
     const isLeaf = node.kind === "leaf";
     const answer = isLeaf && row ? row.answer(node) : data;
-    const words = isLeaf ? answerWords(report, answer, scene.target) : decisionWords(report, scene.condition(node));
-    const title = words.join(isLeaf ? " " : ", ");
+    const labels = isLeaf ? answerLabels(report, answer, scene.target) : decisionLabels(report, scene.condition(node));
+    const title = labels.join(isLeaf ? " " : ", ");
     const arrival = row ? row.arrival(node) : data ? data.arrival : null;
     const folded = isLeaf || isOpen ? names.get(node) : countText(node.nLeaves, "leaf", "leaves");
     const second = arrival === null ? folded : `${shareText(arrival)} · ${folded}`;
-    const said = [
+    const description = [
       names.get(node),
-      isLeaf ? `answers ${title}` : `decides by ${title}`,
+      isLeaf ? `predicts ${title}` : `decides by ${title}`,
       data ? `${shareText(data.arrival)} of rows` : null,
       row ? `this row arrives with ${shareText(row.arrival(node))}` : null,
       node.parents.length > 1 ? `${node.parents.length} parents` : null,
@@ -119,7 +119,7 @@ export function makeTree(container, { onSelect, onToggle }) {
         "aria-level": node.row + 1,
         "aria-expanded": isLeaf ? null : String(isOpen),
         "aria-selected": String(node === selected),
-        "aria-label": said,
+        "aria-label": description,
         "data-node": node.id,
         tabindex: node === (selected && layout.boxes.has(selected) ? selected : scene.graph.root) ? 0 : -1,
         transform: `translate(${Math.round(box.x)},${Math.round(box.y)})`,
@@ -130,11 +130,11 @@ export function makeTree(container, { onSelect, onToggle }) {
       drawing("title", {}, `${names.get(node)}: ${title}`),
       drawing("rect", { class: "card-box", width: Math.round(box.width), height: box.height, rx: 6 }),
     );
-    group.append(...cardTexts(node, words, second, box), ...mixBar(answer, box));
+    group.append(...cardTexts(node, labels, second, box), ...mixBar(answer, box));
     return group;
   }
 
-  function cardTexts(node, words, second, box) {
+  function cardTexts(node, labels, second, box) {
     const room = box.width - 16;
     const line = (text, y, size, weight, width = room) =>
       drawing(
@@ -142,20 +142,20 @@ export function makeTree(container, { onSelect, onToggle }) {
         { class: weight > 400 ? "card-title" : "card-second", x: 8, y },
         fitText(text, width, size, weight),
       );
-    if (node.kind === "leaf" && words.length > 1) {
+    if (node.kind === "leaf" && labels.length > 1) {
       const share = drawing(
         "text",
         { class: "card-title", x: 8 + room, y: box.height < 36 ? 13 : 15, "text-anchor": "end" },
-        words[1],
+        labels[1],
       );
-      const own = room - textWidth(words[1], 12, 600) - 6;
-      return [line(words[0], box.height < 36 ? 13 : 15, 12, 600, own), share, line(second, box.height - 9, 10, 400)];
+      const entry = room - textWidth(labels[1], 12, 600) - 6;
+      return [line(labels[0], box.height < 36 ? 13 : 15, 12, 600, entry), share, line(second, box.height - 9, 10, 400)];
     }
-    if (box.height > 40 && words.length > 1) {
-      return [line(words[0], 13, 12, 600), line(words[1], 27, 12, 600), line(second, box.height - 9, 10, 400)];
+    if (box.height > 40 && labels.length > 1) {
+      return [line(labels[0], 13, 12, 600), line(labels[1], 27, 12, 600), line(second, box.height - 9, 10, 400)];
     }
     return [
-      line(words.join(", "), box.height < 36 ? 13 : box.height > 40 ? 18 : 15, 12, 600),
+      line(labels.join(", "), box.height < 36 ? 13 : box.height > 40 ? 18 : 15, 12, 600),
       line(second, box.height - 9, 10, 400),
     ];
   }
@@ -167,10 +167,10 @@ export function makeTree(container, { onSelect, onToggle }) {
     const width = box.width - 16;
     if (report.task === "regression") {
       const [low, high] = scene.range;
-      const place = high > low ? Math.min(1, Math.max(0, (data.predicted[target] - low) / (high - low))) : 0.5;
+      const index = high > low ? Math.min(1, Math.max(0, (data.predicted[target] - low) / (high - low))) : 0.5;
       return [
         drawing("rect", { class: "scale", x: 8, y: y + 0.5, width, height: 2, rx: 1 }),
-        drawing("circle", { class: "scale-dot", cx: 8 + place * width, cy: y + 1.5, r: 3 }),
+        drawing("circle", { class: "scale-dot", cx: 8 + index * width, cy: y + 1.5, r: 3 }),
       ];
     }
     let x = 8;
@@ -198,8 +198,8 @@ export function makeTree(container, { onSelect, onToggle }) {
     const to = target(event.key, node);
     if (to) {
       onSelect(to);
-      const found = elements.get(to);
-      found?.focus({ preventScroll: layout.kind === "columns" });
+      const result = elements.get(to);
+      result?.focus({ preventScroll: layout.kind === "columns" });
       if (layout.kind === "columns" && layout.boxes.has(to)) zoom.reveal(layout.boxes.get(to));
     } else if (event.key === "Enter" || event.key === "ArrowRight") {
       onSelect(node);
@@ -240,38 +240,38 @@ function fullColumns(chosen, width) {
 
 /** Lines of the links below open nodes, as wide as what flows, side by side where they leave and arrive. */
 export function streamsOf(open, layout, flow, least) {
-  const found = [...open].flatMap((node) => node.children.map((link) => ({ link, share: flow(link) })));
+  const result = [...open].flatMap((node) => node.children.map((link) => ({ link, share: flow(link) })));
   const full = layout.kind === "columns" ? 24 : 7;
-  found.forEach((own) => (own.width = Math.max(least, own.share * full)));
+  result.forEach((entry) => (entry.width = Math.max(least, entry.share * full)));
   if (layout.kind === "columns") {
     const middle = (node) => layout.boxes.get(node).y;
     stack(
-      found,
-      (own) => own.link.from,
-      (own) => middle(own.link.to),
+      result,
+      (entry) => entry.link.from,
+      (entry) => middle(entry.link.to),
       "fromOffset",
     );
     stack(
-      found,
-      (own) => own.link.to,
-      (own) => middle(own.link.from),
+      result,
+      (entry) => entry.link.to,
+      (entry) => middle(entry.link.from),
       "toOffset",
     );
   }
-  found.forEach((own) => (own.path = linkPath(layout, own.link.from, own.link.to, own.fromOffset, own.toOffset)));
-  return found;
+  result.forEach((entry) => (entry.path = linkPath(layout, entry.link.from, entry.link.to, entry.fromOffset, entry.toOffset)));
+  return result;
 }
 
 function stack(streams, end, order, offset) {
   const groups = new Map();
-  streams.forEach((own) => groups.set(end(own), [...(groups.get(end(own)) || []), own]));
+  streams.forEach((entry) => groups.set(end(entry), [...(groups.get(end(entry)) || []), entry]));
   for (const group of groups.values()) {
-    let place = -group.reduce((sum, { width }) => sum + width, 0) / 2;
+    let index = -group.reduce((sum, { width }) => sum + width, 0) / 2;
     group
       .sort((a, b) => order(a) - order(b))
-      .forEach((own) => {
-        own[offset] = place + own.width / 2;
-        place += own.width;
+      .forEach((entry) => {
+        entry[offset] = index + entry.width / 2;
+        index += entry.width;
       });
   }
 }

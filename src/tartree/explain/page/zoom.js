@@ -92,10 +92,10 @@ export function makeZoom(svg, scene, onChange) {
     /** Move as little as needed for a box of the drawing to be seen. */
     reveal(box) {
       const margin = 12;
-      const near = (place, from, to, size) => {
-        if (place + from < margin) return margin - from;
-        if (place + to > size - margin) return size - margin - to;
-        return place;
+      const near = (index, from, to, size) => {
+        if (index + from < margin) return margin - from;
+        if (index + to > size - margin) return size - margin - to;
+        return index;
       };
       const { scale } = state;
       state.x = near(state.x, box.x * scale, (box.x + box.width) * scale, svg.clientWidth);

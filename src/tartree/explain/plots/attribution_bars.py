@@ -27,7 +27,7 @@ from tartree.explain.plots.style import (
     text_width,
 )
 from tartree.explain.text.number_text import format_rounded, mark_missing, percent
-from tartree.model import FittedModel, HasModel, fitted_model
+from tartree.model import FittedModel, HasModel
 
 
 @styled
@@ -45,22 +45,35 @@ def plot_contributions(
 
     Parameters
     ----------
-    source : RowExplanation, Explanation or fitted estimator
+    source : RowExplanation, Explanation, fitted estimator or FittedModel
+        Explanation to draw, or model to explain.
     X : table, optional
-        With an estimator only.
+        With a model only.
     row : int, default=0
         Index of the row in X, or in the explanation of several.
     background : table, optional
-        Rows whose mean is the reference, with an estimator only; X by default.
+        Rows whose mean is the reference, with a model only; X by default.
     output : int, optional
         Index of a class or target; the most probable class, or the first target, by default.
     max_columns : int, default=10
         Maximum number of columns with a separate bar; the others share one.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_contributions(model, X, row=3).get_title("left").split(":")[0]
+    '0'
     """
     explanation = _explained(source, X, row, background)
     if output is None:
@@ -144,12 +157,20 @@ def _waterfall(ax: Any, starts: NDArray[np.float64], ends: NDArray[np.float64]) 
     ax.set_xlim(low - 0.04 * span, high + (0.04 + 1.3 * room) * span)
 
 
-def _model_importances(model: FittedModel) -> NDArray[np.float64]:
-    """Return the importances on the training rows."""
-    shares = with_importances(model).provenance.importances
+def _model_importances(source: FittedModel | HasModel) -> NDArray[np.float64]:
+    """Return the importances on the training rows; an estimator of another library may have them, too."""
+    if isinstance(source, FittedModel):
+        shares = with_importances(source).provenance.importances
+    else:
+        shares = getattr(source, "feature_importances_", None)
     if shares is None:
-        raise ValueError("X must be given with a model that has no training rows, got X=None")
-    return shares
+        raise ValueError(f"X must be given with a model without importances, got {type(source).__name__} and X=None")
+    return np.asarray(shares, dtype=np.float64)
+
+
+def _model_names(source: FittedModel | HasModel) -> Sequence[str] | None:
+    """Return the names of the columns, or None."""
+    return source.column_names if isinstance(source, FittedModel) else getattr(source, "feature_names_in_", None)
 
 
 def _signed(value: float) -> str:
@@ -171,19 +192,31 @@ def plot_importances(
 
     Parameters
     ----------
-    source : fitted estimator, mapping of names to numbers, or array of shape (features,)
+    source : fitted estimator, FittedModel, mapping of names to numbers, or array of shape (features,)
         For a model, importances are computed on X, or are those on the training rows without X.
     X, y : table and targets, optional
-        With an estimator only.
+        With a model only.
     names : sequence of str, optional
         Names of the features; those of the model, or x0, x1, ..., by default.
     max_features : int, default=20
         Maximum number of features with a bar; the others are counted.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_importances(model).get_title("left")
+    'Feature importances'
     """
     check_integer("max_features", max_features, 1)
     if isinstance(source, Mapping):
@@ -191,9 +224,8 @@ def plot_importances(
     elif isinstance(source, np.ndarray | Sequence):
         values = np.asarray(source, dtype=np.float64)
     else:
-        model = fitted_model(source)
-        names = model.column_names if names is None else names
-        values = _model_importances(model) if X is None else importances(model, X, y)
+        values = _model_importances(source) if X is None else importances(source, X, y)
+        names = _model_names(source) if names is None else names
     if values.ndim != 1 or not len(values) or (names is not None and len(names) != len(values)):
         raise ValueError(
             "importances must be one number for each feature, with as many names, got "

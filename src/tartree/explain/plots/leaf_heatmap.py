@@ -41,19 +41,33 @@ def plot_leaves(
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
+    source : TreeView, fitted estimator or FittedModel
+        Tree to draw.
     X, y : table and targets, optional
-        With an estimator only.
+        With a model only.
     row : int or TreeView, optional
         One row instead of all: its index in X, or a view of that row alone.
     member : int, default=0
+        Index of the tree, if the model has several.
     sort : bool, default=False
         Sort leaves by decreasing arrival, instead of the order of the tree.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_leaves(model, X, y).get_title("left")
+    'Classes of the leaves'
     """
     tree = view_with_rows(source, X, y)
     scene = make_scene(tree, member, 0, row_view(source, X, row))

@@ -20,13 +20,25 @@ def plot_history(source: FittedModel | HasModel | History, *, ax: Any = None) ->
 
     Parameters
     ----------
-    source : fitted estimator or History
+    source : fitted estimator, FittedModel or History
         A model or its ``history_``.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_history(model).get_xlabel()
+    'epoch'
     """
     history = source if isinstance(source, History) else fitted_model(source).provenance.history
     if history is None:

@@ -65,12 +65,14 @@ def plot_transition_matrices(
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
+    source : TreeView, fitted estimator or FittedModel
+        Tree to draw.
     X : table, optional
-        With an estimator only.
+        With a model only.
     row : int or TreeView, optional
-        One row instead of all: its number in X, or a view of that row alone.
+        One row instead of all: its index in X, or a view of that row alone.
     member : int, default=0
+        Index of the tree, if the model has several.
     layers : sequence of int, optional
         Which d; all by default.
     figure : matplotlib Figure, optional
@@ -79,6 +81,17 @@ def plot_transition_matrices(
     Returns
     -------
     matplotlib Figure
+        The figure drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> len(plots.plot_transition_matrices(model, X).axes)  # one layer, and the colour scale
+    2
     """
     tree = view_with_rows(source, X, None)
     scene = make_scene(tree, member, 0, row_view(source, X, row))
@@ -146,18 +159,32 @@ def plot_assignment(source: ViewSource, X: Any = None, *, row: Any = None, membe
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
+    source : TreeView, fitted estimator or FittedModel
+        Tree to draw.
     X : table, optional
-        With an estimator only.
+        With a model only.
     row : int or TreeView, optional
-        One row: its number in X, or a view of that row alone; its most probable path is framed. The mean of all rows by
+        One row: its index in X, or a view of that row alone; its most probable path is framed. The mean of all rows by
         default.
     member : int, default=0
+        Index of the tree, if the model has several.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_assignment(model, X).get_title("left")
+    'Arrival by layer, mean of 150 rows'
     """
     tree = view_with_rows(source, X, None)
     scene = make_scene(tree, member, 0, row_view(source, X, row))

@@ -43,22 +43,38 @@ def plot_condition(
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
+    source : TreeView, fitted estimator or FittedModel
+        Tree to draw.
     X : table, optional
-        With an estimator only; strengths take the spread of its rows.
+        With a model only; strengths take the spread of its rows.
     node : int, default=0
         Number of the node, layer by layer from the root, 0, as `apply` and `decision_path` count.
     row : int or TreeView, optional
-        One row: its number in X, or a view of that row alone.
-    member, output : int, default=0
+        One row: its index in X, or a view of that row alone.
+    member : int, default=0
+        Index of the tree, if the model has several.
+    output : int, default=0
+        Index of the target, in regression.
     max_terms : int, default=10
         Maximum number of features with a bar; for a decision or leaf that is not linear, a `TreeView` has at most as
         many as it was made with.
     ax : matplotlib Axes, optional
+        Axes to draw on; a new figure by default.
 
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_condition(model, X, max_terms=2).get_title("left")
+    'Node 0: decision, by 2 of 4 features'
     """
     check_integer("max_terms", max_terms, 1)
     tree = tree_view(source, X)
@@ -73,10 +89,12 @@ def plot_condition(
     parts = max((len(bar.parts) for bar in bars.bars), default=1)
     ax = axes_for(ax, 7.2, max(1, len(bars.bars)) * (0.3 if parts == 1 else 0.16 + 0.11 * parts) + 1.3)
     count = f"{len(bars.bars)} of {bars.n_features} features"
-    title = f"{name_of(tree.nodes[node])}: {'what it says' if is_leaf else 'which way'}, by {count}"
+    title = f"{name_of(tree.nodes[node])}: {'prediction' if is_leaf else 'decision'}, by {count}"
     ax.set_title(title, pad=24 if bars.left is not None and bars.bars else 8)
     if not bars.bars:
-        ax.text(0.5, 0.5, "no feature counts here", ha="center", va="center", color=QUIET, transform=ax.transAxes)
+        ax.text(
+            0.5, 0.5, "no feature has an effect here", ha="center", va="center", color=QUIET, transform=ax.transAxes
+        )
         ax.set_axis_off()
         return ax
     _draw(ax, bars)
@@ -87,7 +105,7 @@ def plot_condition(
     if is_leaf and tree.task == "regression":
         unit = plain(tree.outputs[output])
     what = "one standard deviation" if single_row is None else "the value, from the mean,"
-    ax.set_xlabel(f"what {what} changes, in {fit(unit, 160, 10)}", color=QUIET)
+    ax.set_xlabel(f"change by {what}, in {fit(unit, 160, 10)}", color=QUIET)
     return ax
 
 

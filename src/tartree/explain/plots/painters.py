@@ -237,7 +237,7 @@ class Cards(Painter):
         several = any(len(bar.parts) > 1 for bars in self.bars.values() for bar in bars.bars)
         colours = " Colours are those of the branches and classes." if several and decisions else ""
         if self.scene.row is not None:
-            return f"A bar is a push: what the row's value changes, compared with the mean.{colours} {which}".strip()
+            return f"A bar is the change by the row's value, compared with the mean.{colours} {which}".strip()
         if several:
             how = "towards the colours of bars on the right, a value below it towards those on the left."
         else:

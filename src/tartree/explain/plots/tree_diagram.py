@@ -45,10 +45,10 @@ def plot_tree(
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
-        A view with rows, or an estimator with X, and y for the mix of true classes.
+    source : TreeView, fitted estimator or FittedModel
+        A view with rows, or a model with X, and y for the mix of true classes.
     X, y : table and targets, optional
-        With an estimator only.
+        With a model only.
     row : int or TreeView, optional
         One row instead of all: its index in X, or a view of that row alone. Its most probable path is highlighted.
     member : int, default=0
@@ -66,6 +66,17 @@ def plot_tree(
     Returns
     -------
     matplotlib Axes
+        The axes drawn on.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier
+    >>> from tartree.explain import plots
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
+    >>> plots.plot_tree(model, X, y).get_xlim()[0] == 0
+    True
     """
     check_integer("max_terms", max_terms, 1)
     tree = view_with_rows(source, X, y)
@@ -147,13 +158,13 @@ def _single(scene: Scene) -> bool:
 
 def _subtitle(scene: Scene) -> str:
     if scene.row is not None:
-        text = "Streams are shares of this row; its most probable way is the dark one"
+        text = "Streams are shares of this row; its most probable path is the dark one"
     else:
         text = f"Streams are shares of {scene.tree.n_rows:,} rows"
         if scene.tree.task == "classification":
             has_truth = scene.nodes[0].classes is not None
             text += "; colours of leaves are " + (
-                "the classes of those that arrive" if has_truth else "what is predicted"
+                "the classes of the rows that arrive" if has_truth else "the predictions"
             )
     several = len(scene.tree.members) > 1
     return f"{text} (member={scene.member} of {len(scene.tree.members)})" if several else text

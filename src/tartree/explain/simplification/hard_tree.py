@@ -24,24 +24,33 @@ AGREE = 0.1
 
 @dataclass(frozen=True)
 class Hardening:
-    """How a single-path tree compares with the tree it came from, on the given rows.
+    """Comparison of a single-path tree with the tree it was made from, on the given rows.
 
-    Attributes
+    Parameters
     ----------
     agreement : float
-        Share of rows with the same predicted class; in regression, whose value moved by at most 0.1 standard deviations
-        of the training target.
+        Share of rows with the same predicted class; in regression, with a change of at most 0.1 standard deviations of
+        the training target.
     bounds : ndarray of shape (rows,)
-        No probability of the row can change by more: 1 less the arrival at the leaf that is followed. It is 1 less the
-        largest arrival where the path of the more probable branches leads to that leaf. In regression, that share times
-        the largest distance between what the leaf followed and another one say, in those standard deviations. The mean
-        over the members.
+        Bound of the change of each row: 1 less the arrival at the leaf that is followed, for probabilities. In
+        regression, this share times the largest difference between the leaf that is followed and another one, in
+        standard deviations. The mean over the members.
     changes : ndarray of shape (rows,)
-        The largest change of a probability, or of a value in those standard deviations.
+        Largest change of a probability, or of a value in standard deviations.
     to_largest : float
         Share of rows (and members) whose path leads to the leaf of the largest arrival.
     unit : str
-        What changes are counted in: "" for probabilities, " standard deviations of the target" for values.
+        Unit of the changes: "" for probabilities, " standard deviations of the target" for values.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> comparison = model.harden(X).hardening_
+    >>> 0 <= comparison.agreement <= 1, comparison.bounds.shape
+    (True, (150,))
     """
 
     agreement: float
@@ -51,13 +60,34 @@ class Hardening:
     unit: str = ""
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the comparison as plain data and arrays for a file."""
+        """Return the comparison as plain data and arrays for a file.
+
+        Returns
+        -------
+        tuple of dict and dict of ndarray
+            Plain data, and arrays by name.
+        """
         state = {"agreement": float(self.agreement), "to_largest": float(self.to_largest), "unit": self.unit}
         return state, {"bounds": self.bounds, "changes": self.changes}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: dict[str, NDArray[Any]], n_features: int) -> Hardening:
-        """Read what `to_state` returned, and check it."""
+        """Read what `to_state` returned, and check it.
+
+        Parameters
+        ----------
+        state : mapping
+            Plain data.
+        arrays : dict of ndarray
+            Arrays by name.
+        n_features : int
+            Number of encoded features of the tree.
+
+        Returns
+        -------
+        Hardening
+            The record.
+        """
         bounds, changes = (np.asarray(arrays[name], dtype=np.float64) for name in ("bounds", "changes"))
         if bounds.ndim != 1 or bounds.shape != changes.shape:
             raise ValueError(f"hardening must have a bound and a change a row, got {bounds.shape}, {changes.shape}")
@@ -74,17 +104,28 @@ class Hardening:
 
 
 def harden(estimator: Model, X: Any) -> Model:
-    """The single-path model: every node sends a row to its more probable child, and one leaf speaks.
+    """Return the single-path model, in which every node sends a row to its most probable child and one leaf predicts.
 
-    The given model is not changed. The new one has ``selection="single"`` and sharp decisions, so that its conditions
-    can be read as yes or no; ``hardening_`` compares the two on the given rows.
+    Parameters
+    ----------
+    estimator : fitted estimator or FittedModel
+        Model to harden; it is not changed.
+    X : table of shape (rows, columns)
+        Rows to compare the two models on.
+
+    Returns
+    -------
+    estimator or FittedModel
+        A model in the form of its source, with ``selection="single"`` and sharp decisions, so that its conditions can
+        be read as yes or no. ``hardening_`` compares the two on the given rows.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from tartree import TartClassifier, explain
-    >>> X, y = load_iris(return_X_y=True)
-    >>> hard = explain.harden(TartClassifier(random_state=0, depth=2, epochs=20).fit(X, y), X)
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> hard = explain.harden(model, X)
     >>> hard.selection, bool((hard.hardening_.changes <= hard.hardening_.bounds + 1e-9).all())
     ('single', True)
     """

@@ -46,27 +46,33 @@ def simplify(
     max_terms: int | None = None,
     max_boxes: int = 512,
 ) -> Model:
-    """A smaller model of the same class that predicts nearly the same, with the proof in ``certificate_``.
+    """Return a smaller model that predicts nearly the same, with a proof in ``certificate_``.
 
-    Leaves go in the order in which they are missed least, and what is left is refitted to the predictions of the given
-    model. With a tolerance, sizes are tried from one leaf up, each to 8 and then in steps of a quarter; from the first
-    that keeps it a bisection goes back. Terms are then dropped and decisions sharpened as far as the tolerance allows.
+    Leaves are removed in the order of their importance, and the rest is refitted to the predictions of the given model.
+    With a tolerance, sizes are tried from one leaf up, each to 8 and then in steps of a quarter; a bisection follows
+    the first that keeps it. Terms are then dropped and decisions sharpened as far as the tolerance allows.
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
-        It is not changed. Decisions and leaves must be the library's own perceptrons, linear functions or constants.
+    estimator : fitted estimator or FittedModel
+        Model to simplify; it is not changed. Decisions and leaves must be perceptrons, linear functions or constants.
     X : table of shape (rows, columns)
-        Rows that say where the model must stay the same, such as those of training; also the box of the certificate.
+        Rows where the predictions must stay the same, such as those of training; also the box of the certificate.
     tolerance : float, optional
-        The largest change of any predicted probability on the given rows; for regression, of a value in standard
-        deviations of the training target. 0.01 where neither of the three is given.
+        Largest change of any predicted probability on the given rows; for regression, of a value in standard deviations
+        of the training target. 0.01 if none of the three limits is given.
     max_leaves : int, optional
-        The most leaves of a member. It comes first: ``certificate_.within_tolerance`` says whether both could be had.
+        Maximum number of leaves of a member. It takes precedence: ``certificate_.within_tolerance`` is whether the
+        tolerance is kept, too.
     max_terms : int, optional
-        The most features that a decision or a leaf may look at (linear ones only).
+        Maximum number of features of a decision or a leaf (linear ones only).
     max_boxes : int, default=512
-        How many parts of the data's box the bound may look at.
+        Maximum number of parts of the data's box that the bound is computed on.
+
+    Returns
+    -------
+    estimator or FittedModel
+        The smaller model, in the form of its source.
 
     Examples
     --------
@@ -98,7 +104,23 @@ def simplify(
 
 
 def simplification_path(estimator: Model, X: Any, sizes: Iterable[int], *, max_boxes: int = 128) -> list[Model]:
-    """The model with each of several numbers of leaves, with its ``certificate_``; its own size is the most.
+    """Return the model with each of several numbers of leaves, with its ``certificate_``.
+
+    Parameters
+    ----------
+    estimator : fitted estimator or FittedModel
+        Model to simplify; it is not changed.
+    X : table of shape (rows, columns)
+        Rows where the predictions must stay the same.
+    sizes : iterable of int
+        Numbers of leaves; more than the model has are as many as it has.
+    max_boxes : int, default=128
+        Maximum number of parts of the data's box that a bound is computed on.
+
+    Returns
+    -------
+    list of estimator or FittedModel
+        The smaller models, in the form of their source.
 
     Examples
     --------

@@ -25,7 +25,7 @@ class Origin:
     """The node of the larger structure that each node of a smaller one comes from."""
 
     structure: Structure
-    nodes: dict[Node, Node]  # new to old; nodes that decide decide about the same children, less those gone
+    nodes: dict[Node, Node]  # new to old; deciding nodes have the same children, except those removed
     children: dict[Node, tuple[int, ...]]  # of each new node above the leaves: which old children it kept, in order
     leaves: tuple[int, ...]  # old number of each leaf
 

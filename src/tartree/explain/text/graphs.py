@@ -23,17 +23,23 @@ DECISION, LEAF = "#eef2f6", "#e3f0e8"
 
 
 def export_dot(source: ViewSource, X: Any = None, y: Any = None, *, member: int = 0, max_terms: int = 3) -> str:
-    """A tree or graph in the language of Graphviz; `dot -Tsvg` draws it.
+    """Return a tree or graph in the DOT language of Graphviz; `dot -Tsvg` draws it.
 
     Parameters
     ----------
-    source : TreeView or fitted estimator
+    source : TreeView, fitted estimator or FittedModel
         With rows, edges are as wide as the share of rows that takes them.
     X, y : table and targets, optional
-        With an estimator only.
+        Rows to count and their target, with a model only.
     member : int, default=0
+        Index of the tree, if the model has several.
     max_terms : int, default=3
-        The most terms of a condition that are written out; a `TreeView` has at most as many as it was made with.
+        Maximum number of terms of a condition; a `TreeView` has at most as many as it was made with.
+
+    Returns
+    -------
+    str
+        The graph as text.
 
     Examples
     --------
@@ -65,7 +71,23 @@ def export_dot(source: ViewSource, X: Any = None, y: Any = None, *, member: int 
 
 
 def export_mermaid(source: ViewSource, X: Any = None, y: Any = None, *, member: int = 0, max_terms: int = 3) -> str:
-    """A tree or graph in the language of Mermaid, which many Markdown pages draw; see `export_dot`.
+    """Return a tree or graph in the language of Mermaid, which many Markdown pages draw.
+
+    Parameters
+    ----------
+    source : TreeView, fitted estimator or FittedModel
+        With rows, edges are as wide as the share of rows that takes them.
+    X, y : table and targets, optional
+        Rows to count and their target, with a model only.
+    member : int, default=0
+        Index of the tree, if the model has several.
+    max_terms : int, default=3
+        Maximum number of terms of a condition; a `TreeView` has at most as many as it was made with.
+
+    Returns
+    -------
+    str
+        The graph as text.
 
     Examples
     --------

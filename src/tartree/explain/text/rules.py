@@ -22,24 +22,30 @@ def export_text(
     show_leaf_terms: bool = True,
     max_terms: int = 3,
 ) -> str:
-    """The rules of a fitted tree, one line a branch, indented by depth.
+    """Return the rules of a fitted tree, one line a branch, indented by depth.
 
-    A branch says when it is the more probable one. With rows, it also says which share of them takes it, and a leaf
-    says what it predicts for those who arrive; without, what it says about a row of mean numbers. A node that several
-    parents share is written out once.
+    A branch is written as the condition under which it is the most probable one. With rows, its line also has the
+    share of rows that takes it, and a leaf has its mean prediction; without rows, the prediction for a row of mean
+    numbers. A node that several parents share is written once.
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor, or TreeView
+    estimator : fitted estimator, FittedModel or TreeView
+        Tree to write.
     X, y : table and target, optional
-        Rows to count; see `view`.
+        Rows to count and their target; see `view`.
     max_depth : int, default=10
         Deeper branches are counted, not written.
     show_leaf_terms : bool, default=True
         Whether linear leaves show their strongest terms.
     max_terms : int, default=3
-        The most terms of a condition or a leaf that are written; the others are counted. A `TreeView` has at most as
-        many as it was made with.
+        Maximum number of terms of a condition or a leaf; the others are counted. A `TreeView` has at most as many as it
+        was made with.
+
+    Returns
+    -------
+    str
+        The rules.
 
     Examples
     --------

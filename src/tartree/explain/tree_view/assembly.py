@@ -46,21 +46,28 @@ def view(
     max_terms: int = 12,
     typical: int = 3,
 ) -> TreeView:
-    """A fitted estimator as plain data.
+    """Return a fitted model as plain data.
 
     Parameters
     ----------
-    estimator : fitted TartClassifier or TartRegressor
+    estimator : fitted estimator or FittedModel
+        Model to view.
     X : table of shape (rows, columns), optional
-        Rows to count, such as those of training. Without them nothing is said about arrivals, and strengths take
-        the spread of the columns in training.
+        Rows to count, such as those of training. Without rows the view has no arrivals, and strengths take the spread
+        of the columns in training.
     y : array of shape (rows,) or (rows, targets), optional
-        What they really are: the class mix, or mean and spread of the target, of each node.
+        True labels or values of the rows, for the class mix, or mean and spread of the target, of each node.
     sample_weight : array of shape (rows,), optional
+        Weights of the rows.
     max_terms : int, default=12
-        How many terms of a condition or leaf are listed, the strongest first.
+        Maximum number of terms of a condition or leaf, the strongest first.
     typical : int, default=3
-        Typical rows of each leaf.
+        Maximum number of typical rows of each leaf.
+
+    Returns
+    -------
+    TreeView
+        The view.
 
     Examples
     --------

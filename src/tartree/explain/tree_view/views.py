@@ -48,8 +48,8 @@ class FeatureView:
     kind "value": the number (`fill`, the column's median, if missing), then ``(value - center) / scale`` clipped to
     +-1e6, or with `knots` the piecewise linear map through (knots, heights), constant beyond its ends. With `ends`, an
     encoded value d beyond one of them becomes d / (1 + d / reach) beyond it. Other kinds: 1
-    where the column has the `level`, a rare or unseen level ("other"), or no value ("missing"), else 0; a boolean's feature
-    is 1 where true; without the feature "missing", a missing value counts as `fill` (boolean) or "other".
+    where the column has the `level`, a rare or unseen level ("other"), or no value ("missing"), else 0; a boolean's
+    feature is 1 where true; without the feature "missing", a missing value counts as `fill` (boolean) or "other".
     All encoded values are rounded to float32.
     """
 
@@ -81,7 +81,7 @@ class NodeView:
     parents: tuple[int, ...]  # numbers of nodes
     children: tuple[int, ...]  # numbers of nodes; one child: all arrival is passed on; none: a leaf
     edges: tuple[int, ...]  # numbers of the edges to the children
-    logits: tuple[int, ...]  # its logits among all: one for two children, otherwise one a child
+    logits: tuple[int, ...]  # its logits among all: one for two children, otherwise one for each child
     branches: tuple[int, ...]  # its branches among all, in the order of its children
     leaf: int | None  # number among the leaves, for nodes of the last layer
     chain: int  # number of the first node of its chain of single children, which a picture draws as one
@@ -108,8 +108,8 @@ class ConditionView:
         "linear": `functions` are exact. "gradient": the decision is not linear and they are mean gradients on the data,
         none without data. "even": every child gets the same share. "pass": one child, which gets all.
     functions : tuple of LinearView
-        Two children: one, above 0 the first child is the more probable. More: one a child, the largest is the most
-        probable (for activations that rise with the logit, that is, all but "spherical").
+        With two children one: above 0 the first child is the more probable. With more, one for each child: the largest
+        is the most probable (for activations that rise with the logit, that is, all but "spherical").
     texts : tuple of str
         For each child, when it is the most probable, as text.
     """
@@ -185,24 +185,53 @@ class OutputView:
 class TreeView:
     """A fitted tree as plain data; see `view`.
 
-    Attributes
+    Parameters
     ----------
     task : {"classification", "regression"}
+        Kind of the target.
     target : str
         Name of the target column, "target" if it is not known.
     outputs : tuple of str
         Class labels, or names of target columns.
     labels : tuple
         Class labels as they are; empty for regression.
+    output : OutputView
+        Meaning of the raw outputs of leaves.
+    columns : tuple of ColumnView
+        Columns of the table.
+    features : tuple of FeatureView
+        Encoded features.
+    structure : dict
+        Result of `Structure.to_dict`.
+    widths : tuple of int
+        Number of nodes of each layer.
+    nodes : tuple of NodeView
+        Nodes, layer by layer.
+    edges : tuple of EdgeView
+        Edges, layer by layer.
+    selection : {"multi", "single"}
+        Whether all leaves predict or the one of the largest arrival.
     activation : str
         A name of `tartree.nn.ACTIVATIONS`, or "custom". The one logit ``z`` of a node with two children reaches it as
         the pair ``(z / 2, -z / 2)``; for "softmax" the first child gets ``sigmoid(z)``.
     temperature : float or None
         Temperature of all nodes; None if each node has learnt one (see `MemberView.logit_scales`).
+    members : tuple of MemberView
+        Trees of the model.
     n_rows : int
         Number of rows given, 0 without.
     recomputable : bool
         Whether predictions can be computed from this view alone, without user code.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> tree = explain.view(model)
+    >>> tree.depth, tree.n_leaves, tree.members[0].conditions[0].kind
+    (1, 2, 'linear')
     """
 
     task: Literal["classification", "regression"]
@@ -212,7 +241,7 @@ class TreeView:
     output: OutputView
     columns: tuple[ColumnView, ...]
     features: tuple[FeatureView, ...]
-    structure: dict[str, Any]  # Structure.to_dict
+    structure: dict[str, Any]
     widths: tuple[int, ...]
     nodes: tuple[NodeView, ...]
     edges: tuple[EdgeView, ...]
@@ -225,10 +254,12 @@ class TreeView:
 
     @property
     def depth(self) -> int:
+        """Number of layers of decisions."""
         return len(self.widths) - 1
 
     @property
     def n_leaves(self) -> int:
+        """Number of leaves of a member."""
         return self.widths[-1]
 
     @property
@@ -239,7 +270,15 @@ class TreeView:
     def to_dict(self, digits: int | None = None) -> dict[str, Any]:
         """Return lists, text and numbers, ready for JSON.
 
-        Nine digits keep a float32 weight exactly.
+        Parameters
+        ----------
+        digits : int, optional
+            Round all numbers to so many significant digits; nine keep a float32 weight exactly.
+
+        Returns
+        -------
+        dict
+            Fields of the view.
         """
         plain: dict[str, Any] = _plain(self, digits)
         return plain

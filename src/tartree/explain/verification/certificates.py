@@ -18,13 +18,13 @@ from torch import Tensor
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.simplification.subtree import Node, Origin, logit_map, logits_by_node, shrink_tree
 from tartree.explain.text.number_text import at_most
-from tartree.explain.tree_view.function_views import linear_parameters
+from tartree.explain.tree_view.function_views import scaled_logits
 from tartree.explain.verification.boxes import (
     Boxes,
     Interval,
     affine,
-    arrival_interval,
     branching_interval,
+    chosen_interval,
     combine,
     leaf_interval,
     node_intervals,
@@ -45,7 +45,7 @@ class Certificate:
 
     Changes are those of predicted probabilities, or of predicted values in standard deviations of the training target.
 
-    Attributes
+    Parameters
     ----------
     measured : float
         The largest change on the given rows.
@@ -65,6 +65,16 @@ class Certificate:
         The box, in encoded units, for each feature.
     unit : str
         Unit of the changes, empty for probabilities.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from tartree import TartClassifier, explain
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
+    >>> certificate = model.simplify(X, max_leaves=1).certificate_
+    >>> certificate.leaves_after, certificate.measured <= certificate.bound
+    (1, True)
     """
 
     measured: float
@@ -89,13 +99,34 @@ class Certificate:
             )
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return the certificate as plain data: JSON has neither tuples nor infinity, which a bound may be."""
+        """Return the certificate as plain data: JSON has neither tuples nor infinity, which a bound may be.
+
+        Returns
+        -------
+        tuple of dict and dict of ndarray
+            Plain data, and arrays by name.
+        """
         state = asdict(self) | {"low": list(self.low), "high": list(self.high), "bound": repr(float(self.bound))}
         return state, {}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: dict[str, NDArray[Any]], n_features: int) -> Certificate:
-        """Read what `to_state` returned, and check it."""
+        """Read what `to_state` returned, and check it.
+
+        Parameters
+        ----------
+        state : mapping
+            Plain data.
+        arrays : dict of ndarray
+            Arrays by name.
+        n_features : int
+            Number of encoded features of the tree.
+
+        Returns
+        -------
+        Certificate
+            The record.
+        """
         box = {name: tuple(float(value) for value in state[name]) for name in ("low", "high")}
         changes = {name: float(state[name]) for name in ("measured", "bound", "sampled")}
         if any(len(side) != n_features for side in box.values()) or not all(value >= 0 for value in changes.values()):
@@ -104,6 +135,7 @@ class Certificate:
 
     @property
     def within_tolerance(self) -> bool:
+        """Whether the measured change is within the tolerance."""
         return self.tolerance is None or self.measured <= self.tolerance
 
     def __str__(self) -> str:
@@ -193,10 +225,7 @@ class _Pair:
     def chosen(self, tree: Tree) -> Interval:
         """Return the interval of the predictions of all leaves that can have the largest arrival."""
         k = 0 if tree is self.trees[0] else 1
-        arrival = arrival_interval(tree.structure, self.branching[k])
-        possible = (arrival.high >= arrival.low.amax(-1, keepdim=True) - SLACK).unsqueeze(-1)
-        low = self.leaves[k].low.masked_fill(~possible, torch.inf).amin(-2)
-        return Interval(low, self.leaves[k].high.masked_fill(~possible, -torch.inf).amax(-2))
+        return chosen_interval(tree.structure, self.branching[k], self.leaves[k], SLACK)
 
     def value(self, which: int, node: Node) -> Interval:
         return self.values[which][node[0]].pick((slice(None), slice(None), node[1]))
@@ -307,23 +336,15 @@ def _logit_drift(before: Tree, after: Tree, origin: Origin, boxes: Boxes) -> dic
     assert isinstance(after.decision, MLPDecision)
     if len(before.decision.mlp.weights) > 1 or not before.branching.is_softmax:
         return dict.fromkeys(whole, still) if _decisions_kept(before, after, origin) else {}
-    weight, bias = _scaled_logits(before)
+    weight, bias = scaled_logits(before)
     matrix = logit_map(before.structure, origin)
-    weight_after, bias_after = _scaled_logits(after)
+    weight_after, bias_after = scaled_logits(after)
     moved = torch.einsum("no,mof->mnf", matrix, weight) - weight_after, bias @ matrix.T - bias_after
     drift: dict[Node, Tensor] = {}
     for node, rows in nodes.items():
         difference = (moved[0][:, list(rows)], moved[1][:, list(rows)])
         drift[node] = (affine(boxes, *difference).size()[..., 0] if len(rows) == 1 else _range(boxes, *difference)) / 4
     return drift
-
-
-def _scaled_logits(tree: Tree) -> tuple[Tensor, Tensor]:
-    """Return weights and biases of linear logits over the temperature."""
-    parameters = linear_parameters(tree.decision)
-    assert parameters is not None
-    weight = tree.branching.scale(parameters[0].transpose(1, 2)).transpose(1, 2)
-    return weight, tree.branching.scale(parameters[1].unsqueeze(1))[:, 0]
 
 
 def _n_children(structure: Structure, node: Node) -> int:
