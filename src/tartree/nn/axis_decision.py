@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tartree.nn.families import Family
 from tartree.nn.products import affine, draw_uniform_
 from tartree.structure import Structure
 
@@ -15,7 +16,7 @@ from tartree.structure import Structure
 SURE = 1000.0
 
 
-class AxisDecision(nn.Module):
+class AxisDecision(Family):
     """Each node sends a row to its first child where one feature is at most a threshold, to the second otherwise.
 
     In training the node compares the feature that it weighs most, and learns weights and thresholds by the gradient of
@@ -57,6 +58,9 @@ class AxisDecision(nn.Module):
     def threshold(self) -> Tensor:
         """What each node compares it with, (members, nodes)."""
         return self.thresholds.gather(-1, self.feature.unsqueeze(-1)).squeeze(-1)
+
+    def step_parameters(self) -> tuple[Tensor, Tensor]:
+        return self.feature, self.threshold.detach().double()
 
     def forward(self, x: Tensor) -> Tensor:
         if self.training:

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tartree.nn.families import Family
 from tartree.nn.products import affine, draw_uniform_
 from tartree.structure import Structure
 
 Shape = tuple[int, int, int]  # channels, height, width
 
 
-class BackboneDecision(nn.Module):
+class BackboneDecision(Family):
     """One network for all nodes and members; only the last linear map belongs to the node (deep neural forests).
 
     Parameters
@@ -65,7 +66,7 @@ class BackboneDecision(nn.Module):
         return affine(self.backbone(x), self.weight * self.seen, self.bias).transpose(-1, -2)
 
 
-class LayeredDecision(nn.Module):
+class LayeredDecision(Family):
     """One block of convolutions for each layer of nodes: deeper nodes see more of them (neural regression forests).
 
     A row is a sequence of numbers with one channel, or an image. Block ``d`` works on what block ``d - 1`` gave; the

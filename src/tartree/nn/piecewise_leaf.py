@@ -8,8 +8,9 @@ from statistics import NormalDist
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from tartree.nn.families import Family
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 
@@ -17,7 +18,7 @@ from tartree.structure import Structure
 REACH = 2.5
 
 
-class PieceLeaf(nn.Module):
+class PieceLeaf(Family):
     """Multilayer perceptrons, one a leaf, whose input is each feature and how far it has come in each of some pieces.
 
     A piece runs from one quantile of a standard normal distribution, which encoded features are near to, to the next:

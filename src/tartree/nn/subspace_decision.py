@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tartree.nn.decisions import logits_per_node
+from tartree.nn.families import Family
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 
 
-class SubspaceDecision(nn.Module):
+class SubspaceDecision(Family):
     """A linear map or a perceptron for each node, on a random subset of the features that stays as it was drawn.
 
     Parameters
@@ -59,6 +60,10 @@ class SubspaceDecision(nn.Module):
             generator = None if generators is None else generators[member]
             rank = torch.rand(len(self._units), features, generator=generator).argsort(-1).argsort(-1)
             self.seen[member] = (rank < self.n_seen).repeat_interleave(self._units, dim=0)
+
+    def linear_parameters(self) -> tuple[Tensor, Tensor] | None:
+        is_linear = len(self.mlp.weights) == 1
+        return (self.mlp.weights[0].detach() * self.seen, self.mlp.biases[0].detach()) if is_linear else None
 
     def forward(self, x: Tensor) -> Tensor:
         first = {"weights.0": self.mlp.weights[0] * self.seen}  # (members, units, features)
