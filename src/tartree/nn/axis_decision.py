@@ -37,9 +37,9 @@ class AxisDecision(Family):
         super().__init__()
         check_two_children(structure)
         if n_features < 1:
-            raise ValueError(f"an axis-aligned decision needs a feature to look at, however: {n_features=}")
+            raise ValueError(f"an axis-aligned decision needs a feature to look at, got {n_features!r}")
         if not 0 < slope < float("inf"):
-            raise ValueError(f"slope must be a positive number, however: {slope=}")
+            raise ValueError(f"slope must be a positive number, got {slope!r}")
         self.slope = slope
         self.choice = nn.Parameter(torch.empty(members, structure.n_logits, n_features))
         self.thresholds = nn.Parameter(torch.empty(members, structure.n_logits, n_features))
@@ -78,4 +78,4 @@ class AxisDecision(Family):
 def check_two_children(structure: Structure) -> None:
     """Raise unless every node that decides has two children."""
     if structure.n_logits != structure.n_decisions:
-        raise ValueError(f"axis-aligned decisions need nodes with two children, however: {structure}; use window=2")
+        raise ValueError(f"axis-aligned decisions need nodes with two children, got {structure}; use window=2")

@@ -60,9 +60,9 @@ class MLPDecision(Family):
     ) -> None:
         super().__init__()
         if layers < 1:
-            raise ValueError(f"layers must be at least 1, however: {layers=}; for no decision use UniformDecision")
+            raise ValueError(f"layers must be at least 1, got {layers!r}; for no decision use UniformDecision")
         if share not in ("node", "layer"):
-            raise ValueError(f"share must be 'node' or 'layer', however: {share=}")
+            raise ValueError(f"share must be 'node' or 'layer', got {share!r}")
         self.mlp = GroupedMLP(
             n_features,
             logits_per_node(structure) if share == "node" else [n for n in structure.layer_logits if n],

@@ -49,7 +49,7 @@ class MLPLeaf(Family):
     ) -> None:
         super().__init__()
         if layers < 1:
-            raise ValueError(f"layers must be at least 1, however: {layers=}; for constant leaves use ConstantLeaf")
+            raise ValueError(f"layers must be at least 1, got {layers!r}; for constant leaves use ConstantLeaf")
         self.mlp = GroupedMLP(
             n_features,
             [n_numbers] * structure.n_leaves,

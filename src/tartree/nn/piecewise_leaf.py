@@ -60,10 +60,10 @@ class PieceLeaf(Family):
     ) -> None:
         super().__init__()
         if layers < 2:
-            raise ValueError(f"layers must be at least 2, however: {layers=}; for linear leaves use MLPLeaf")
+            raise ValueError(f"layers must be at least 2, got {layers!r}; for linear leaves use MLPLeaf")
         given: Any = pieces  # the annotation says what should come, not what does
         if not isinstance(given, numbers.Integral) or pieces < 2:
-            raise ValueError(f"pieces must be an integer of at least 2, however: {pieces=}; without pieces use MLPLeaf")
+            raise ValueError(f"pieces must be an integer of at least 2, got {pieces!r}; without pieces use MLPLeaf")
         self.n_numbers, self.n_pieces, self.mixed = n_numbers, int(pieces), mixed
         self.mlp = GroupedMLP(
             n_features * (1 + pieces),

@@ -27,7 +27,7 @@ class SoftDecision(Family):
     def __init__(self, structure: Structure, n_features: int, *, sharpness: float = 1.0, members: int = 1) -> None:
         super().__init__()
         if not 0 < sharpness < float("inf"):
-            raise ValueError(f"sharpness must be a positive number, however: {sharpness=}")
+            raise ValueError(f"sharpness must be a positive number, got {sharpness!r}")
         self.sharpness = sharpness
         self.linear = MLPDecision(structure, n_features, members=members)
         self.log_beta = nn.Parameter(torch.empty(members, structure.n_logits))

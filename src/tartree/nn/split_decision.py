@@ -74,10 +74,10 @@ class SplitDecision(Family):
         ):
             array = np.asarray(values).astype(kind)
             if array.shape != (nodes,):
-                raise ValueError(f"{name} must have the shape ({nodes},) for {structure}, however: {array.shape}")
+                raise ValueError(f"{name} must have the shape ({nodes},) for {structure}, got {array.shape}")
             self.register_buffer(name, torch.from_numpy(array))
         if nodes and not 0 <= int(self.feature.min()) <= int(self.feature.max()) < n_features:
-            raise ValueError(f"feature must be from 0 to {n_features - 1}, however: {self.feature.tolist()}")
+            raise ValueError(f"feature must be from 0 to {n_features - 1}, got {self.feature.tolist()}")
         own, table = level_table(levels or {})
         self.register_buffer("level_nodes", torch.from_numpy(own))
         self.register_buffer("level_table", torch.from_numpy(table))
@@ -88,9 +88,9 @@ class SplitDecision(Family):
         return self.feature.unsqueeze(0), self.threshold.double().unsqueeze(0)
 
     def forward(self, x: Tensor) -> Tensor:
-        wanted = self.n_features * (2 if self.has_gaps else 1)
-        if x.dim() != 2 or x.shape[1] != wanted:
-            raise ValueError(f"input must be (batch, {wanted}), however: shape={tuple(x.shape)}")
+        n_inputs = self.n_features * (2 if self.has_gaps else 1)
+        if x.dim() != 2 or x.shape[1] != n_inputs:
+            raise ValueError(f"input must be (batch, {n_inputs}), got shape {tuple(x.shape)}")
         values = x[:, self.feature]  # (batch, nodes)
         first = values <= self.threshold
         if len(self.level_nodes):

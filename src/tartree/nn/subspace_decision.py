@@ -42,9 +42,9 @@ class SubspaceDecision(Family):
     ) -> None:
         super().__init__()
         if not 0 < share <= 1:
-            raise ValueError(f"share must be above 0 and at most 1, however: {share=}")
+            raise ValueError(f"share must be above 0 and at most 1, got {share!r}")
         if layers < 1:
-            raise ValueError(f"layers must be at least 1, however: {layers=}")
+            raise ValueError(f"layers must be at least 1, got {layers!r}")
         sizes = logits_per_node(structure)
         self.n_seen = min(n_features, max(1, math.ceil(share * n_features)))
         self.mlp = GroupedMLP(n_features, sizes, layers=layers, hidden=hidden, dropout=dropout, members=members)

@@ -76,6 +76,14 @@ def _view(mlp: GroupedMLP, member: int) -> FunctionView:
     )
 
 
+def scaled_logits(tree: Tree) -> tuple[Tensor, Tensor]:
+    """Return weights (members, logits, features) and biases of linear decisions over the temperature."""
+    parameters = linear_parameters(tree.decision)
+    assert parameters is not None
+    weight = tree.branching.scale(parameters[0].transpose(1, 2)).transpose(1, 2)
+    return weight, tree.branching.scale(parameters[1].unsqueeze(1))[:, 0]
+
+
 def activation_name(tree: Tree) -> str:
     """Return the name of the branching activation, "custom" for a user's function."""
     return tree.branching.activation.name
