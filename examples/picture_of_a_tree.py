@@ -1,4 +1,4 @@
-"""Fit a small tree to the breast cancer data and draw it: what each decision and each leaf looks at, and who arrives.
+"""Fit a small tree to the breast cancer data and draw it, with the strongest features of decisions and leaves.
 
 python examples/picture_of_a_tree.py --out docs/pictures/tree.png
 """
