@@ -1,8 +1,8 @@
-"""Run the Python blocks of docs/explaining.md, and write what they print and draw back into docs.
+"""Run the Python blocks of docs/explaining.md, and write their output and pictures into docs.
 
     python examples/explaining.py
 
-A block fenced as `text` or `mermaid` holds what the Python block above it printed. Pictures are the PNG files that the
+A block fenced as `text` or `mermaid` holds the output of the Python block above it. Pictures are the PNG files that the
 blocks save.
 """
 
@@ -22,11 +22,11 @@ import matplotlib
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```(?P<kind>text|mermaid)\n.*?```\n)?", re.DOTALL)
-WIDTH = 118  # of a line that a page shows without a bar to scroll
+WIDTH = 118  # characters that a page shows without a scroll bar
 
 
 def run(code: str, namespace: dict[str, Any]) -> str:
-    """What a block prints."""
+    """Return the output of a block."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "docs/explaining.md", "exec"), namespace)
@@ -34,13 +34,13 @@ def run(code: str, namespace: dict[str, Any]) -> str:
 
 
 def fill(page: str) -> str:
-    """The page with what its blocks print now; they run in order, with one set of names."""
+    """Return the page with the output of its blocks, which run in order in one namespace."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
 
     def filled(match: re.Match[str]) -> str:
         printed = run(match["code"], namespace)
         if bool(printed) != bool(match["kind"]):
-            raise ValueError(f"a block that prints must be followed by a text block, however:\n{match['code']}")
+            raise ValueError(f"a block that prints must be followed by a text block, got\n{match['code']}")
         block = f"```python\n{match['code']}```\n"
         if match["kind"] == "text":
             printed = wrapped(printed)
@@ -50,7 +50,7 @@ def fill(page: str) -> str:
 
 
 def wrapped(text: str) -> str:
-    """Lines that are too long for a page go on in the next."""
+    """Break lines that are too long for a page."""
     lines = [textwrap.wrap(line, WIDTH, subsequent_indent="    ") or [""] for line in text.splitlines()]
     return "\n".join([*(part for line in lines for part in line), ""])
 

@@ -1,4 +1,4 @@
-"""Fit a small tree to the breast cancer data and draw it: what each decision and each leaf looks at, and who arrives.
+"""Fit a small tree to the breast cancer data and draw it, with the strongest features of decisions and leaves.
 
 python examples/picture_of_a_tree.py --out docs/pictures/tree.png
 """
@@ -15,11 +15,11 @@ from tartree import TartClassifier
 from tartree.explain.plots import plot_tree
 
 SUBTITLE = (
-    "A tree of {decisions} decisions, right for {accuracy:.1%} of {tested} tumours it had not seen. A tumour goes both "
-    "ways, in shares: streams average the {trained} it learnt from. The answer is the average of the leaves' verdicts."
+    "A tree of {decisions} decisions, right for {accuracy:.1%} of {tested} held-out tumours. A decision divides a row "
+    "into shares: streams average {trained} training rows. The prediction is the mean of the leaves by arrival."
 )
 NOTE = (
-    "A bar is a push: a value above the number, the average, pushes to the side of the bar, a value below it to the "
+    "Bars show pushes: a value above the number, the average, pushes to the side of the bar, a value below it to the "
     "other. The 3 strongest of {features} features are shown: means over the cell nuclei of an image, their standard "
     "errors, and means of the three largest values (worst)."
 )

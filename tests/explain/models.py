@@ -96,3 +96,8 @@ def predictions(model, X):
     if hasattr(model, "classes_"):
         return model.predict_proba(X)
     return np.asarray(model.predict(X)).reshape(len(X), -1)
+
+
+def changes(before, after, X):
+    """Changes of the predictions, in standard deviations of the target for values."""
+    return np.abs(predictions(before, X) - predictions(after, X)) / getattr(before, "target_scale_", 1.0)

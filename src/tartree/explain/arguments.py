@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tartree.model import FittedModel
 from tartree.model.memory_source import check_equal_rows
-from tartree.table.input_table import read_table
+from tartree.table.raw_table import read_table
 
 
 def check_index(name: str, index: int, count: int) -> None:

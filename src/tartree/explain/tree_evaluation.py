@@ -63,6 +63,13 @@ def expected_values(structure: Structure, branching: Tensor, values: Tensor) -> 
     return layers[::-1]
 
 
+def first_child_share(tree: Tree, logit: Tensor) -> Tensor:
+    """Return the share of the first of two children, from the logit over the temperature."""
+    if tree.branching.is_softmax:
+        return torch.sigmoid(logit)
+    return tree.branching.activation(torch.stack([logit / 2, -logit / 2], dim=-1), -1)[..., 0]
+
+
 def predicted(tree: Tree, evaluation: Evaluation, selection: str) -> Tensor:
     """Return the prediction of each member, (members, rows, outputs), in units of the tree."""
     arrival, values = evaluation.arrivals[-1], evaluation.values

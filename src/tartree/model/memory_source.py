@@ -18,7 +18,7 @@ from tartree.model.sample import SAMPLE_ROWS, Sample
 from tartree.model.spec import ModelSpec
 from tartree.model.target import TargetCodec, Weights
 from tartree.table import TableEncoder
-from tartree.table.input_table import read_table
+from tartree.table.raw_table import read_table
 from tartree.training import LazyRows, Rows, TensorRows, WorkerGroup
 
 #: A memory-mapped array above this many bytes is read batch by batch.

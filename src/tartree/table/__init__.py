@@ -1,6 +1,6 @@
 """From a mixed table to a float matrix, and back to column names and units.
 
-A table is read column by column (`input_table`, `raw_column`), each column learns how it is written as numbers
+A table is read column by column (`raw_table`, `raw_column`), each column learns how it is written as numbers
 (`columns`, and `quantities` of numbers), and `TableEncoder` puts them together for scikit-learn.
 """
 

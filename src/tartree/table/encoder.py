@@ -19,8 +19,8 @@ from tartree.table.columns import COLUMNS, column_class
 from tartree.table.columns.column import Column, Fitting
 from tartree.table.columns.constant import Constant
 from tartree.table.feature import Feature
-from tartree.table.input_table import Table, read_table, string_names
 from tartree.table.number_matrix import MatrixEncoding
+from tartree.table.raw_table import Table, read_table, string_names
 from tartree.table.row_error import among
 from tartree.table.saved_fields import Arrays, Fields, refuse
 from tartree.table.statistics import TableStatistics

@@ -26,7 +26,8 @@ def family_of(python_type: type) -> str:
         return "text"
     # Identifiers, addresses, intervals and the like have a text of their own; containers and bare objects have none.
     has_text = python_type.__str__ is not object.__str__ or python_type.__repr__ is not object.__repr__
-    return "text" if has_text and not issubclass(python_type, Iterable) and python_type.__hash__ else "illegal"
+    is_plain = has_text and not issubclass(python_type, Iterable) and python_type.__hash__ is not None
+    return "text" if is_plain else "illegal"
 
 
 def quantity_of(families: set[str], values: list[Any]) -> Quantity | None:

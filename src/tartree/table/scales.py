@@ -38,6 +38,19 @@ class Scaling:
 
     With `ends`, the lowest and highest encoded values seen, values further out are limited: `d` beyond an end becomes
     `d / (1 + d / reach)`, which leaves the end with slope 1 and stays below `reach`.
+
+    Parameters
+    ----------
+    center, scale : float
+    knots, heights : tuple of float
+    ends : tuple of float and float, or None
+    reach : float
+
+    Examples
+    --------
+    >>> from tartree.table import Scaling
+    >>> Scaling(center=10.0, scale=2.0).encode(np.array([12.0, 8.0]))
+    array([ 1., -1.])
     """
 
     center: float = 0.0
@@ -48,7 +61,19 @@ class Scaling:
     reach: float = 0.0
 
     def limited(self, low: float, high: float, extrapolation: float | None) -> "Scaling":
-        """The same map, without knots, limited beyond values seen from `low` to `high`; None: without a limit."""
+        """Return the map limited beyond the values seen; a map with knots has its own limit.
+
+        Parameters
+        ----------
+        low, high : float
+            Range of the values seen.
+        extrapolation : float or None
+            How far values may go beyond, as a share of the range; None sets no limit.
+
+        Returns
+        -------
+        Scaling
+        """
         if extrapolation is None or self.knots or low == high:
             return self
         bottom, top = self.encode(np.array([low, high])).tolist()
@@ -67,7 +92,16 @@ class Scaling:
         return SHRINK if max(map(abs, ends)) > HUGE else 1.0
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Encoded values of finite numbers; a NaN stays NaN.  # (rows,)"""
+        """Encode finite numbers; a NaN stays NaN.
+
+        Parameters
+        ----------
+        values : ndarray of shape (rows,)
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
         shrink = self.shrink
         if shrink != 1.0:
             values = values * shrink
@@ -80,7 +114,16 @@ class Scaling:
         return encoded if self.ends is None else limit(encoded, *self.ends, self.reach)
 
     def decode(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Original numbers of encoded values.  # (rows,)"""
+        """Return the original numbers of encoded values.
+
+        Parameters
+        ----------
+        encoded : ndarray of shape (rows,)
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+        """
         shrink = self.shrink
         if self.knots:
             return _interpolate(encoded, np.asarray(self.heights), np.asarray(self.knots) * shrink) / shrink
@@ -95,7 +138,7 @@ IDENTITY = Scaling()
 
 
 def limit(encoded: NDArray[np.float64], bottom: Any, top: Any, reach: Any) -> NDArray[np.float64]:
-    """Encoded values, limited beyond the ends; ends and reach are numbers, or arrays of one a column."""
+    """Return encoded values limited beyond the ends; ends and reach are numbers, or arrays of one a column."""
     with np.errstate(invalid="ignore"):
         outside = (encoded < bottom) | (encoded > top)
     if not outside.any():
@@ -108,7 +151,7 @@ def limit(encoded: NDArray[np.float64], bottom: Any, top: Any, reach: Any) -> ND
 
 
 def _unlimit(encoded: NDArray[np.float64], bottom: float, top: float, reach: float) -> NDArray[np.float64]:
-    """The inverse of `limit`; what it never reaches is as far out as encoded values go."""
+    """Invert `limit`; what it never reaches is as far out as encoded values go."""
     inside = np.clip(encoded, bottom, top)
     beyond = np.abs(encoded - inside)
     with np.errstate(divide="ignore"):
@@ -117,7 +160,7 @@ def _unlimit(encoded: NDArray[np.float64], bottom: float, top: float, reach: flo
 
 
 def has_far_codes(present: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> bool:
-    """Whether a few numbers lie so far from all others that they look like codes, such as 999999 for "unknown".
+    """Return whether a few numbers lie so far from all others that they look like codes, such as 999999 for "unknown".
 
     A scale that covers both would squeeze all others into one point.
 
@@ -141,7 +184,7 @@ def _interpolate(
 
 
 def standardise(present: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> tuple[float, Scaling]:
-    """Lower median, and the scaling by mean and standard deviation; a weight counts like that many equal rows.
+    """Return the lower median, and the scaling by mean and standard deviation; a weight counts like equal rows.
 
     Deviations are taken from the median and divided by the largest of them, so that neither a large offset with a
     small spread, nor squares of very large or very small numbers lose the result.
@@ -172,14 +215,14 @@ def standardise(present: NDArray[np.float64], weights: NDArray[np.float64] | Non
 def through_quantiles(
     present: NDArray[np.float64], n_quantiles: int, standard: Scaling, weights: NDArray[np.float64] | None = None
 ) -> Scaling:
-    """A monotone map to a standard normal through at most `n_quantiles` of the values.
+    """Return a monotone map to a standard normal through at most `n_quantiles` of the values.
 
     A value goes to the normal quantile of its middle rank. Outside the seen range the map goes on linearly, with the
     mean slope of the whole map, for as far as the range is wide, and is constant from there: a threshold just outside
     still has a value in original units, and an outlier stays small.
     """
-    values, where = np.unique(present, return_inverse=True)
-    counts = np.bincount(where, weights=weights)  # (different values,)
+    values, index = np.unique(present, return_inverse=True)
+    counts = np.bincount(index, weights=weights)  # (different values,)
     ends = np.cumsum(counts)
     total = float(ends[-1])
     chosen = np.arange(len(values))
@@ -197,5 +240,5 @@ def through_quantiles(
     if knots[0] - width > -LARGEST and knots[-1] + width < LARGEST:
         knots = [knots[0] - width, *knots, knots[-1] + width]
         heights = [heights[0] - rise, *heights, heights[-1] + rise]
-    keep = [0, *(place for place in range(1, len(knots)) if heights[place] > heights[place - 1])]
+    keep = [0, *(k for k in range(1, len(knots)) if heights[k] > heights[k - 1])]
     return Scaling(standard.center, standard.scale, tuple(knots[k] for k in keep), tuple(heights[k] for k in keep))

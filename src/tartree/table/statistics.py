@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from tartree.table.columns import column_class
 from tartree.table.columns.column import Column, Fitting, Tally
 from tartree.table.columns.constant import Constant
-from tartree.table.input_table import read_table, string_names
 from tartree.table.quantities import joined_kind
 from tartree.table.raw_column import RawColumn
+from tartree.table.raw_table import read_table, string_names
 from tartree.table.row_error import among
 
 
@@ -54,7 +54,8 @@ class TableStatistics:
 
         Parameters
         ----------
-        X, sample_weight
+        X : table of shape (rows, columns)
+        sample_weight : array-like of shape (rows,), optional
             As in `update`.
 
         Returns

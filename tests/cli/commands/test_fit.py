@@ -14,6 +14,7 @@ import pytest
 from tartree import TartClassifier, load
 from tartree.cli.workflow import comparison
 from tartree.model import spec
+from tartree.search import fold_scores
 from tests.cli.conftest import HEADER, fails, patients, run, succeed, write_csv
 
 QUICK = ("--epochs", 2, "--depth", 1, "--no-compare")
@@ -61,8 +62,8 @@ def test_json(patients_csv, tmp_path):
 def test_the_tree_that_is_compared_is_the_one_that_is_saved(patients_csv, tmp_path, monkeypatch):
     monkeypatch.setattr(spec, "DEEP_ROWS", 60)  # of all rows, not of a fold
     fitted = []
-    score = comparison._score
-    monkeypatch.setattr(comparison, "_score", lambda model, *rest: fitted.append(model) or score(model, *rest))
+    fit = fold_scores.fit_completely
+    monkeypatch.setattr(fold_scores, "fit_completely", lambda model, *rest: fitted.append(model) or fit(model, *rest))
     report = fit_json(patients_csv, "diagnosis", tmp_path, "--epochs", 1, "--folds", 2)
     assert report["structure"]["depth"] == 6
     assert [model.get_depth() for model in fitted[:2]] == [6, 6]

@@ -93,7 +93,7 @@ def test_no_doubts(texts):
 
 
 def as_fitted(texts, kind, unit=None):
-    return read_as(pa.array(texts), kind, unit, name="c", first_row=2)
+    return read_as(pa.array(texts), unit, name="c", first_row=2)
 
 
 def test_read_as_what_was_fitted():
@@ -122,7 +122,7 @@ def test_values_that_do_not_fit(texts, unit, message):
 def test_commas_that_may_stand_for_thousands():
     def doubt(texts):
         column = pa.array(texts)
-        return describe_comma_doubt(column, read_as(column, "numeric", "number", name="c", first_row=10), "c", 10)
+        return describe_comma_doubt(column, read_as(column, "number", name="c", first_row=10), "c", 10)
 
     assert doubt(["5", "", "1,234"]) == "column 'c': '1,234' in row 12 is read as 1.234; leave out thousands commas"
     assert doubt(["1,234", "1,5"]) is None
@@ -142,5 +142,5 @@ def test_commas_that_may_stand_for_thousands():
 def test_the_range_that_fit_saw_tells_thousands_from_decimals(fitted_range, numbers):
     texts = ["4500", "4,500", "4,5", "-4,500", "", "12"]
     for column in (pa.array(texts), pa.chunked_array([[text] for text in texts])):
-        found = read_as(column, "numeric", "number", name="c", first_row=2, fitted_range=fitted_range)
+        found = read_as(column, "number", name="c", first_row=2, fitted_range=fitted_range)
         assert found.to_pylist() == numbers

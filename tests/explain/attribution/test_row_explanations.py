@@ -225,7 +225,7 @@ def test_gaps_are_said():
     age = explained.values["age"]
     assert age == frame["age"].median()
     assert explained.value_text("age") == f"missing, read as {age:g}"
-    assert explained.value_text("bmi") == explained.said("sex") == "missing"
+    assert explained.value_text("bmi") == explained.value_text("sex") == "missing"
     assert explained.value_text("smoker") == "missing, read as False"
     assert f"age = missing, read as {age:g}" in explained.text(most=4)
     said = {term.value for path in explained.paths for step in path.steps for term in step.terms}

@@ -112,17 +112,18 @@ def _to_numbers_each(text: Any) -> Any:
     return to_numbers(text, decimal_comma=True)
 
 
-#: Reader and name of the values of each fitted unit; others are dates.
+_DATES = (to_dates, "dates such as 2024-12-31")
+#: Reader and name of the values of each fitted unit; levels, and values of other units, are text to the encoder.
 _READERS: dict[str | None, tuple[Callable[[Any], Any], str]] = {
     "number": (_to_numbers_each, "numbers"),
     "duration": (to_durations, "durations such as 2 days 12:30:00"),
     "time": (to_times, "times of day such as 12:30:00"),
+    **dict.fromkeys(("date", "datetime", "datetime[UTC]"), _DATES),
 }
 
 
 def read_as(
     column: Any,
-    kind: str,
     unit: str | None,
     *,
     name: str,
@@ -135,9 +136,9 @@ def read_as(
     `fitted_range` of numbers seen in fit and 4.5 is not.
     """
     text = trim(column)
-    if kind != "numeric":
-        return blank(text)  # levels and booleans are text to the encoder
-    read, wanted = _READERS.get(unit, (to_dates, "dates such as 2024-12-31"))
+    if unit not in _READERS:
+        return blank(text)
+    read, wanted = _READERS[unit]
     present = blank(text, NUMBER_MISSING)
     typed = read(present)
     check_finite(typed, name, first_row)

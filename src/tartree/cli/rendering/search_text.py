@@ -19,14 +19,19 @@ RULES = {"1se": "the smallest within one standard error of the best", "best": "t
 COLUMNS = ("leaves", "conditions", "features", "parameters")
 
 
+def score_label(search: StructureSearch) -> str:
+    """Return the name of the scores of a search."""
+    from tartree.search.scores import METRICS
+
+    return METRICS[search.scoring_].label
+
+
 def front_table(search: StructureSearch, title: str) -> Any:
     """Return the front as a table with the chosen structure in bold."""
     from rich.table import Table
 
-    from tartree.search.scores import METRICS
-
     table = Table(title=title, title_justify="left")
-    for name in (*COLUMNS, METRICS[search.scoring_].label):
+    for name in (*COLUMNS, score_label(search)):
         table.add_column(name, justify="right")
     table.add_column("structure")
     chosen = getattr(search, "best_index_", None)
@@ -121,12 +126,10 @@ def _title(report: SearchReport) -> str:
 
 def show_search(console: Console, report: SearchReport) -> None:
     """Print the front, the models beside it, the chosen structure and the files."""
-    from tartree.search.scores import METRICS
-
     search = report.search
     console.print(front_table(search, _title(report)))
     for name, scores in report.files.baselines.items():
-        console.print(f"{name}: {METRICS[search.scoring_].label} {scores.mean():.3f}", soft_wrap=True)
+        console.print(f"{name}: {score_label(search)} {scores.mean():.3f}", soft_wrap=True)
     if report.fit_with is None:
         outcome = f"fitted to all rows it uses {leaves(search.best_size_.leaves)}."
     else:

@@ -49,13 +49,7 @@ class Comparison:
 
 
 def compare(
-    table: Any,
-    target: Target,
-    estimator: TartClassifier | TartRegressor,
-    *,
-    folds: int,
-    seed: int,
-    notes: Notes,
+    table: Any, target: Target, estimator: TartClassifier | TartRegressor, *, folds: int, seed: int, notes: Notes
 ) -> Comparison | None:
     """Cross-validate an estimator and other models; None, with a note, if there are too few rows."""
     from sklearn.base import clone
@@ -79,8 +73,7 @@ def compare(
         return None
     if n_folds < folds:
         notes.add(f"the cross-validation has {n_folds} folds, for there are few rows")
-    strata = values if target.is_classification else None
-    splits = list(split(len(rows), strata, n_folds, seed))
+    splits = list(split(len(rows), values if target.is_classification else None, n_folds, seed))
     candidate = clone(estimator)
     smallest = min(len(train) for train, _ in splits)
     spec = candidate.spec()
@@ -94,16 +87,17 @@ def compare(
     scores = []
     with notes.progress(n_folds * len(contenders)) as begin:
         for name, make in contenders.items():
-            of_folds: list[float] = []
+            model_scores: list[float] = []
             started = time.perf_counter()
             for number, fold in enumerate(splits, start=1):
                 begin(f"{name}, fold {number} of {n_folds}")
-                of_folds += fold_scores(make, table, values, [fold], metric)
-            scores.append(Score(name, tuple(of_folds), (time.perf_counter() - started) / n_folds))
+                model_scores += fold_scores(make, table, values, [fold], metric)
+            scores.append(Score(name, tuple(model_scores), (time.perf_counter() - started) / n_folds))
     return Comparison(metric.label, n_folds, len(rows), tuple(scores))
 
 
 def _encoded_baseline(name: str, classification: bool, seed: int) -> Any:
+    """Return a pipeline of an encoder and a model of scikit-learn."""
     from sklearn.pipeline import make_pipeline
 
     from tartree.search.baselines import make_baseline

@@ -17,6 +17,7 @@ from tartree.cli.rendering.phrases import counted, listed
 
 if TYPE_CHECKING:
     from tartree.model import FittedModel
+    from tartree.table import Column
 
 
 def needed_columns(model: FittedModel) -> list[str] | None:
@@ -106,19 +107,19 @@ class ModelColumns:
                     self.select(part, 0)
             raise
 
-    def _convert(self, array: Any, name: str, column: Any, n_before: int) -> Any:
+    def _convert(self, array: Any, name: str, column: Column, n_before: int) -> Any:
         first_row = n_before + FIRST_ROW
         if not self._source.is_text:
-            if column.kind != "numeric":
+            if not column.is_measured:
                 return array
             if not pa.types.is_string(array.type) and not pa.types.is_large_string(array.type):
                 text_values.check_finite(array, name, first_row)
                 return array
             array = array.cast(pa.string())
-        unit = getattr(column, "unit", None)
+        unit = column.quantity.name if column.is_measured else None
         may_have_thousands = unit == "number" and not self._source.decimal_comma
-        limits = (column.low, column.high) if may_have_thousands else None
-        typed = text_values.read_as(array, column.kind, unit, name=name, first_row=first_row, fitted_range=limits)
+        limits = column.summary.range if may_have_thousands else None
+        typed = text_values.read_as(array, unit, name=name, first_row=first_row, fitted_range=limits)
         if may_have_thousands and name not in self._noted:
             doubt = text_values.describe_comma_doubt(array, typed, name, first_row)
             if doubt:

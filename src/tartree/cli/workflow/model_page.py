@@ -84,8 +84,8 @@ def _with_truth(
     if not model.is_classifier and model.n_outputs != 1:
         raise Problem(f"a report from the command line is for one target, got a model of {model.n_outputs}")
     if source.is_text:
-        kind = ("category", None) if model.is_classifier else ("numeric", "number")
-        column = text_values.read_as(column, *kind, name=name, first_row=FIRST_ROW)
+        unit = None if model.is_classifier else "number"
+        column = text_values.read_as(column, unit, name=name, first_row=FIRST_ROW)
     values = column.to_pylist()
     present = np.array([value is not None and value == value for value in values], dtype=bool)  # NaN is missing
     if not present.any():

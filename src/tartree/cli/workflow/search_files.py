@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tartree.cli.problems import report_error
 from tartree.cli.rendering.notes import Notes
 from tartree.cli.rendering.phrases import counted
-from tartree.cli.rendering.search_text import COLUMNS, RULES, front_row
+from tartree.cli.rendering.search_text import COLUMNS, RULES, front_row, score_label
 from tartree.cli.workflow.target_column import Target
 
 if TYPE_CHECKING:
@@ -78,19 +78,17 @@ class SearchFiles:
 
     def _write_page(self, table: Any, target: Target) -> None:
         from tartree.explain.page import Validation, write_report
-        from tartree.search.scores import METRICS
 
         search = self.search
-        score = METRICS[search.scoring_].label
         chosen = search.trials_[search.best_index_]
         front = search.front_
         validation = Validation(
-            score,
+            score_label(search),
             chosen["score"],
             chosen["error"],
             len(search.splits_),
             f"{counted(len(search.trials_), 'structure')} tried. Chosen: {RULES[search.rule]}.",
-            (*COLUMNS, score, "structure"),
+            (*COLUMNS, score_label(search), "structure"),
             tuple(front_row(trial) for trial in front),
             next((index for index, trial in enumerate(front) if trial["number"] == search.best_index_), None),
         )

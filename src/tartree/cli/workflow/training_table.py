@@ -151,12 +151,12 @@ def _rows_with_values(table: Any) -> Any:
 
 def inspect_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
     """Count the kinds of columns, with notes about constants, identifiers and grouped levels."""
-    from tartree.table import Category, TableEncoder
+    from tartree.table import TableEncoder
 
     encoder = TableEncoder().fit(table)
     counts = count_columns(encoder, where, notes)
     for name, column in zip(table.column_names, encoder.columns_, strict=True):
-        if isinstance(column, Category) and column.other and len(column.levels) == encoder.max_levels:
+        if column.summary.other and len(column.summary.levels) == encoder.max_levels:
             _note_levels(table[name], name, encoder.max_levels, encoder.min_count, notes)
     numbered = [repr(name) for name in table.column_names if _is_numbering(table[name])]
     if numbered:
@@ -166,7 +166,7 @@ def inspect_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
 
 def count_columns(encoder: TableEncoder, where: str, notes: Notes) -> dict[str, int]:
     """Count the kinds of columns of a fitted encoder, with notes about those it leaves out."""
-    from tartree.table import Boolean, Constant, Numeric
+    from tartree.table import Constant
 
     used = {feature.name for feature in encoder.features_}
     counts = {"numeric": 0, "categorical": 0, "boolean": 0, "date": 0, "left out": 0}
@@ -174,12 +174,9 @@ def count_columns(encoder: TableEncoder, where: str, notes: Notes) -> dict[str, 
     identifiers: list[str] = []
     for name, column in zip(encoder.feature_names_in_.tolist(), encoder.columns_, strict=True):
         if name not in used:
-            counts["left out"] += 1
             (constant if isinstance(column, Constant) else identifiers).append(repr(name))
-        elif isinstance(column, Numeric):
-            counts["numeric" if column.unit == "number" else "date"] += 1
-        else:
-            counts["boolean" if isinstance(column, Boolean) else "categorical"] += 1
+        noun = column.noun if name in used else "left out"
+        counts[noun] = counts.get(noun, 0) + 1
     if constant:
         notes.add(f"left out, for they hold one value or none: {listed(constant)}")
     if identifiers:

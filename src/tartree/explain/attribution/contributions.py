@@ -19,7 +19,7 @@ from torch import Tensor
 
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.attribution.integrals import completed, mean_gradient
-from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
+from tartree.explain.tree_view.function_views import linear_parameters, scaled_logits, step_parameters
 from tartree.nn import ConstantLeaf, Tree, UniformDecision
 
 #: Numbers held at once.
@@ -138,7 +138,7 @@ def _path_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Te
             return torch.einsum("mrb,mbo->ro", arrival[:, rows] * branching, value) / members
 
         return _by_inputs(mean_below, ref.x[0], moves, change, tree.output.is_classes)
-    weight = tree.branching.scale(parameters[0].transpose(1, 2)).transpose(1, 2)  # (members, logits, features)
+    weight, _ = scaled_logits(tree)  # (members, logits, features)
     logits_ref = tree.branching.scale(ref.logits)  # (members, 1, logits)
     move = tree.branching.scale(at_rows.logits) - logits_ref  # (members, rows, logits)
     slopes = moves.new_zeros((*move.shape, outputs))
@@ -147,7 +147,9 @@ def _path_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Te
         if fan.n_children == 2:
             z = logits[:, 0]
             pull = value[:, branches[:, 0]] - value[:, branches[:, 1]]  # (members, nodes, outputs)
-            slope = _secant(lambda t: _first_child(tree, t), logits_ref[..., z].expand_as(move[..., z]), move[..., z])
+            slope = _secant(
+                lambda t: ev.first_child_share(tree, t), logits_ref[..., z].expand_as(move[..., z]), move[..., z]
+            )
             slopes[..., z, :] = (arrival[..., branches[:, 0]] * slope).unsqueeze(-1) * pull.unsqueeze(1)
         else:
             slopes[..., logits.flatten(), :] = _fan_slopes(
@@ -298,13 +300,6 @@ def _secant(function: Callable[[Tensor], Tensor], start: Tensor, move: Tensor) -
     reach = torch.where(small, torch.full_like(move, 1e-4), move)
     start = torch.where(small, start - reach / 2, start)
     return (function(start + reach) - function(start)) / reach
-
-
-def _first_child(tree: Tree, logit: Tensor) -> Tensor:
-    """Return the share of the first of two children, from the logit over the temperature."""
-    if tree.branching.is_softmax:
-        return torch.sigmoid(logit)
-    return tree.branching.activation(torch.stack([logit / 2, -logit / 2], dim=-1), -1)[..., 0]
 
 
 def _by_inputs(

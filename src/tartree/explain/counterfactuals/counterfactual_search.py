@@ -26,8 +26,8 @@ from tartree.explain.counterfactuals.row_edits import with_values
 from tartree.explain.simplification.distillation import predict_rows
 from tartree.explain.text.number_text import candidates, exact_text, mark_missing
 from tartree.model import FittedModel, HasModel, fitted_model
-from tartree.table.input_table import read_table
 from tartree.table.quantities import QUANTITIES
+from tartree.table.raw_table import read_table
 
 FloatArray = NDArray[np.float64]
 

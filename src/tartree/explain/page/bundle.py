@@ -22,14 +22,14 @@ RECORDS = "records.js"  # generated
 
 
 def read(name: str) -> str:
-    """Return the text of a file in this folder, or the script of the records of activations and outputs."""
+    """Return the text of a file in this folder, or the script of the records of branching functions and outputs."""
     if name == RECORDS:
-        return records_script()
+        return _records_script()
     return files("tartree.explain.page").joinpath(name).read_text(encoding="utf-8")
 
 
-def records_script() -> str:
-    """Return the JavaScript of all activations and outputs, by their names."""
+def _records_script() -> str:
+    """Return the branching functions and the outputs in JavaScript, by name."""
     parts = ['import { normalBelow } from "./mixture.js";\n']
     for name, records in (("ACTIVATIONS", ACTIVATIONS), ("OUTPUTS", OUTPUTS)):
         entries = "".join(f"  {key}: {record.javascript},\n" for key, record in records.items())

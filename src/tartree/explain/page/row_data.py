@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tartree.explain.tree_view.views import ColumnView
 from tartree.table.columns import COLUMNS
-from tartree.table.input_table import read_table
+from tartree.table.raw_table import read_table
 
 IntArray = NDArray[np.intp]
 

@@ -27,7 +27,7 @@ from tartree.explain.plots.style import (
     text_width,
 )
 from tartree.explain.text.number_text import format_rounded, mark_missing, percent
-from tartree.model import FittedModel, HasModel, fitted_model
+from tartree.model import FittedModel, HasModel
 
 
 @styled
@@ -157,12 +157,20 @@ def _waterfall(ax: Any, starts: NDArray[np.float64], ends: NDArray[np.float64]) 
     ax.set_xlim(low - 0.04 * span, high + (0.04 + 1.3 * room) * span)
 
 
-def _model_importances(model: FittedModel) -> NDArray[np.float64]:
-    """Return the importances on the training rows."""
-    shares = with_importances(model).provenance.importances
+def _model_importances(source: FittedModel | HasModel) -> NDArray[np.float64]:
+    """Return the importances on the training rows; an estimator of another library may have them, too."""
+    if isinstance(source, FittedModel):
+        shares = with_importances(source).provenance.importances
+    else:
+        shares = getattr(source, "feature_importances_", None)
     if shares is None:
-        raise ValueError("X must be given with a model that has no training rows, got X=None")
-    return shares
+        raise ValueError(f"X must be given with a model without importances, got {type(source).__name__} and X=None")
+    return np.asarray(shares, dtype=np.float64)
+
+
+def _model_names(source: FittedModel | HasModel) -> Sequence[str] | None:
+    """Return the names of the columns, or None."""
+    return source.column_names if isinstance(source, FittedModel) else getattr(source, "feature_names_in_", None)
 
 
 def _signed(value: float) -> str:
@@ -216,9 +224,8 @@ def plot_importances(
     elif isinstance(source, np.ndarray | Sequence):
         values = np.asarray(source, dtype=np.float64)
     else:
-        model = fitted_model(source)
-        names = model.column_names if names is None else names
-        values = _model_importances(model) if X is None else importances(model, X, y)
+        values = _model_importances(source) if X is None else importances(source, X, y)
+        names = _model_names(source) if names is None else names
     if values.ndim != 1 or not len(values) or (names is not None and len(names) != len(values)):
         raise ValueError(
             "importances must be one number for each feature, with as many names, got "

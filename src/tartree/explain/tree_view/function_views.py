@@ -94,6 +94,14 @@ def linear_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
     return None
 
 
+def scaled_logits(tree: Tree) -> tuple[Tensor, Tensor]:
+    """Return weights (members, logits, features) and biases of linear decisions over the temperature."""
+    parameters = linear_parameters(tree.decision)
+    assert parameters is not None
+    weight = tree.branching.scale(parameters[0].transpose(1, 2)).transpose(1, 2)
+    return weight, tree.branching.scale(parameters[1].unsqueeze(1))[:, 0]
+
+
 def step_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
     """Return feature and threshold of each node, (members, nodes), if decisions compare one feature, or None.
 

@@ -26,8 +26,8 @@ class ColumnView:
     """
 
     name: str
-    kind: str  # "numeric", "boolean", "category" or "constant"
-    unit: str  # "number", "date", "datetime", "datetime[UTC]", "duration", "time"
+    kind: str  # of `tartree.table.columns.COLUMNS`: "numeric", "boolean", "category", "constant"
+    unit: str  # of `tartree.table.quantities.QUANTITIES`: "number", "date", "duration", ...
     whole: bool  # whole numbers only
     low: float | None
     high: float | None

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from tartree.explain import tree_evaluation as ev
+from tartree.explain.tree_view.function_views import scaled_logits
 from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
 from tartree.nn.paths import edge_shares
 from tartree.nn.products import GroupedMLP
@@ -131,10 +132,7 @@ def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
             result.low[..., branches[:, 0]], result.high[..., branches[:, 0]] = first
             result.low[..., branches[:, 1]], result.high[..., branches[:, 1]] = 1 - first.high, 1 - first.low
         elif linear and tree.branching.is_softmax:
-            weight = tree.branching.scale(tree.decision.mlp.weights[0].transpose(1, 2)).transpose(1, 2)[
-                :, logits_of_fan
-            ]
-            bias = tree.branching.scale(tree.decision.mlp.biases[0].unsqueeze(1))[:, 0][:, logits_of_fan]
+            weight, bias = (part[:, logits_of_fan] for part in scaled_logits(tree))
             shares = softmax_interval(boxes, weight, bias)  # (members, boxes, nodes, children)
             result.low[..., branches], result.high[..., branches] = shares
         elif tree.branching.activation.is_monotone:
@@ -145,16 +143,11 @@ def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
 
 def _first_child(tree: Tree, logit: Interval) -> Interval:
     """Return the share of the first of two children, from its logit over the temperature."""
-    if tree.branching.is_softmax:
-        return Interval(torch.sigmoid(logit.low), torch.sigmoid(logit.high))
-
-    def share(z: Tensor) -> Tensor:
-        return tree.branching.activation(torch.stack([z / 2, -z / 2], dim=-1), -1)[..., 0]
-
+    low, high = (ev.first_child_share(tree, z) for z in logit)
     if tree.branching.activation.is_monotone:
-        return Interval(share(logit.low), share(logit.high))
+        return Interval(low, high)
     if tree.branching.activation.turning_point == 2:  # rises from -2 to 2, falls outside
-        ends = torch.stack([share(logit.low), share(logit.high)])
+        ends = torch.stack([low, high])
         low, high = ends.amin(0), ends.amax(0)
         low = torch.where((logit.low <= -2) & (logit.high >= -2), torch.zeros_like(low), low)
         return Interval(low, torch.where((logit.low <= 2) & (logit.high >= 2), torch.ones_like(high), high))
@@ -245,14 +238,19 @@ def arrival_interval(structure: Structure, branching: Interval) -> Interval:
     return Interval(low, high)
 
 
+def chosen_interval(structure: Structure, branching: Interval, leaves: Interval, slack: float) -> Interval:
+    """Return the interval over all leaves that can have the largest arrival, (members, boxes, outputs)."""
+    arrival = arrival_interval(structure, branching)
+    can = (arrival.high >= arrival.low.amax(-1, keepdim=True) - slack).unsqueeze(-1)  # largest somewhere in the box
+    low = leaves.low.masked_fill(~can, torch.inf).amin(-2)
+    return Interval(low, leaves.high.masked_fill(~can, -torch.inf).amax(-2))
+
+
 def prediction_interval(tree: Tree, boxes: Boxes, selection: str) -> Interval:
     """Return intervals of the prediction over boxes, the mean of the members, (boxes, outputs)."""
     branching, leaves = branching_interval(tree, boxes), leaf_interval(tree, boxes)
     if selection == "single":
-        arrival = arrival_interval(tree.structure, branching)
-        can = (arrival.high >= arrival.low.amax(-1, keepdim=True) - 1e-12).unsqueeze(-1)  # largest somewhere in the box
-        low = leaves.low.masked_fill(~can, torch.inf).amin(-2)
-        high = leaves.high.masked_fill(~can, -torch.inf).amax(-2)
+        low, high = chosen_interval(tree.structure, branching, leaves, 1e-12)
     else:
         low, high = (part.squeeze(-2) for part in node_intervals(tree.structure, branching, leaves)[0])
     return Interval(low.mean(0), high.mean(0))

@@ -18,13 +18,13 @@ from torch import Tensor
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.simplification.subtree import Node, Origin, logit_map, logits_by_node, shrink_tree
 from tartree.explain.text.number_text import at_most
-from tartree.explain.tree_view.function_views import linear_parameters
+from tartree.explain.tree_view.function_views import scaled_logits
 from tartree.explain.verification.boxes import (
     Boxes,
     Interval,
     affine,
-    arrival_interval,
     branching_interval,
+    chosen_interval,
     combine,
     leaf_interval,
     node_intervals,
@@ -225,10 +225,7 @@ class _Pair:
     def chosen(self, tree: Tree) -> Interval:
         """Return the interval of the predictions of all leaves that can have the largest arrival."""
         k = 0 if tree is self.trees[0] else 1
-        arrival = arrival_interval(tree.structure, self.branching[k])
-        possible = (arrival.high >= arrival.low.amax(-1, keepdim=True) - SLACK).unsqueeze(-1)
-        low = self.leaves[k].low.masked_fill(~possible, torch.inf).amin(-2)
-        return Interval(low, self.leaves[k].high.masked_fill(~possible, -torch.inf).amax(-2))
+        return chosen_interval(tree.structure, self.branching[k], self.leaves[k], SLACK)
 
     def value(self, which: int, node: Node) -> Interval:
         return self.values[which][node[0]].pick((slice(None), slice(None), node[1]))
@@ -339,23 +336,15 @@ def _logit_drift(before: Tree, after: Tree, origin: Origin, boxes: Boxes) -> dic
     assert isinstance(after.decision, MLPDecision)
     if len(before.decision.mlp.weights) > 1 or not before.branching.is_softmax:
         return dict.fromkeys(whole, still) if _decisions_kept(before, after, origin) else {}
-    weight, bias = _scaled_logits(before)
+    weight, bias = scaled_logits(before)
     matrix = logit_map(before.structure, origin)
-    weight_after, bias_after = _scaled_logits(after)
+    weight_after, bias_after = scaled_logits(after)
     moved = torch.einsum("no,mof->mnf", matrix, weight) - weight_after, bias @ matrix.T - bias_after
     drift: dict[Node, Tensor] = {}
     for node, rows in nodes.items():
         difference = (moved[0][:, list(rows)], moved[1][:, list(rows)])
         drift[node] = (affine(boxes, *difference).size()[..., 0] if len(rows) == 1 else _range(boxes, *difference)) / 4
     return drift
-
-
-def _scaled_logits(tree: Tree) -> tuple[Tensor, Tensor]:
-    """Return weights and biases of linear logits over the temperature."""
-    parameters = linear_parameters(tree.decision)
-    assert parameters is not None
-    weight = tree.branching.scale(parameters[0].transpose(1, 2)).transpose(1, 2)
-    return weight, tree.branching.scale(parameters[1].unsqueeze(1))[:, 0]
 
 
 def _n_children(structure: Structure, node: Node) -> int:

@@ -38,7 +38,6 @@ class Boolean(Column):
     """
 
     kind = "boolean"
-    noun = "boolean"
 
     fill: bool
     gaps: bool

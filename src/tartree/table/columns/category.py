@@ -46,7 +46,6 @@ class Category(Column):
     """
 
     kind = "category"
-    noun = "categorical"
 
     levels: tuple[Level, ...]
     other: bool
@@ -107,6 +106,10 @@ class Category(Column):
         if len(set(levels)) < len(levels):
             refuse("different levels", values)
         return cls(levels, saved.flag("other"), saved.flag("gaps"))
+
+    @property
+    def noun(self) -> str:
+        return "categorical"
 
     @property
     def summary(self) -> ColumnSummary:

@@ -30,7 +30,6 @@ class Constant(Column):
     """
 
     kind = "constant"
-    noun = "left out"
 
     value: Level | None
 

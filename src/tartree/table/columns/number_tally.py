@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,7 +127,7 @@ def are_days(present: NDArray[np.float64]) -> bool:
     return not np.any(present % DAY)
 
 
-def missing_of(values: NDArray[Any], label: str) -> NDArray[np.bool_] | None:
+def missing_of(values: NDArray[np.float64], label: str) -> NDArray[np.bool_] | None:
     """Return where values are missing, (rows,), None if none is; an infinity is an error."""
     finite = np.isfinite(values)
     if finite.all():

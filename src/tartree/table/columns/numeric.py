@@ -48,7 +48,6 @@ class Numeric(Column):
     """
 
     kind = "numeric"
-    noun = "numeric"
 
     unit: str
     scaling: Scaling
@@ -76,6 +75,10 @@ class Numeric(Column):
     @staticmethod
     def tally() -> NumericTally:
         return NumericTally()
+
+    @property
+    def noun(self) -> str:
+        return self.quantity.group
 
     @property
     def is_measured(self) -> bool:

@@ -50,6 +50,8 @@ class Quantity:
         How the page reads and writes values.
     control, noun : str
         Type of the page's input, and what weights count by there.
+    group : str
+        What the command line counts columns as.
     """
 
     name: ClassVar[str]
@@ -66,6 +68,7 @@ class Quantity:
     form: ClassVar[str] = "number"
     control: ClassVar[str] = "text"
     noun: ClassVar[str] = "unit"
+    group: ClassVar[str] = "numeric"
 
     # Reading
 

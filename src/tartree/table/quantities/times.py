@@ -38,6 +38,8 @@ def seconds_of_array(values: NDArray[Any]) -> NDArray[np.float64]:
 class Seconds(Quantity):
     """What is measured in seconds."""
 
+    group = "date"
+
     def parse(self, value: Any) -> float:
         """Read one object of the quantity's types."""
         seconds = self._seconds(value)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from tartree.table import Feature, Numeric, Scaling
-from tartree.table.input_table import read_table
+from tartree.table.raw_table import read_table
 from tartree.zoo.interop.split_tree import Booleans, Floats
 
 LARGEST = float(np.finfo(np.float64).max)
