@@ -313,9 +313,7 @@ class Structure:
             return cls.from_children(data["children"])
         if set(data) == {"depth", "window", "stride"}:
             return cls(data["depth"], data["window"], data["stride"])
-        raise ValueError(
-            f"a structure must have the keys depth, window and stride, or children, got {sorted(data)}"
-        )
+        raise ValueError(f"a structure must have the keys depth, window and stride, or children, got {sorted(data)}")
 
     def __repr__(self) -> str:
         if self.is_regular:

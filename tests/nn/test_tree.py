@@ -237,7 +237,7 @@ def test_dropout_acts_in_training_only():
         (lambda: build(decision_layers=-1), "decision_layers must be an integer of at least 0, .*decision_layers=-1"),
         (lambda: build(decision_layers=1.5), "decision_layers=1.5"),
         (lambda: Tree.build(3, 4, Classes(3)), "structure must be a Structure, got 3"),
-        (lambda: Classes(2.5), "n_targets=2.5"),
+        (lambda: Classes(2.5), "n_targets must be an integer of at least 1, got 2.5"),
         (lambda: build(leaf_layers=0, decision_layers=0)(torch.zeros(4)), r"shape \(4,\)"),
         (lambda: build()(torch.zeros(5, 4, dtype=torch.long)), "int64"),
         (lambda: build(Structure(0))(torch.full((5, 4), torch.nan)), "input must be finite"),
@@ -249,7 +249,7 @@ def test_dropout_acts_in_training_only():
         (lambda: build(temperature=0), "temperature=0"),
         (lambda: build(temperature="warm"), "temperature='warm'"),
         (lambda: build(branching="hardmax"), "branching must be one of softmax, sigsoftmax, .* got 'hardmax'"),
-        (lambda: Classes(0), "n_targets=0"),
+        (lambda: Classes(0), "n_targets must be an integer of at least 1, got 0"),
         (lambda: build()(torch.zeros(5, 3)), r"input must be \(batch, 4\).* shape=\(5, 3\)"),
         (lambda: build(members=2)(torch.zeros(3, 5, 4)), r"\(2, batch, 4\).* shape=\(3, 5, 4\)"),
     ],
@@ -270,3 +270,17 @@ def test_parts_add_up_with_and_without_gradients(settings):
             logits, bias, said, said_bias = tree.parts(x)
         torch.testing.assert_close(logits if bias is None else logits + bias.unsqueeze(1), tree.decision(x))
         torch.testing.assert_close(said if said_bias is None else said + said_bias.unsqueeze(1), tree.leaf(x))
+
+
+@pytest.mark.parametrize("decision_layers", [1, 2])  # with one product for both functions, and without
+@pytest.mark.parametrize("n_rows", [1, 2])
+def test_the_parts_of_a_tree_say_what_its_functions_say(n_rows, decision_layers):
+    """A single row has the shape of constant leaves, to which no bias is added later."""
+    tree = Tree.build(Structure(2), 3, Classes(2), decision_layers=decision_layers, leaf_layers=1).eval()
+    x = torch.randn(n_rows, 3)
+    with torch.no_grad():
+        logits, bias, leaf_logits, leaf_bias = tree.parts(x)
+        torch.testing.assert_close(logits if bias is None else logits + bias.unsqueeze(1), tree.decision(x))
+        complete = leaf_logits if leaf_bias is None else leaf_logits + leaf_bias.unsqueeze(1)
+        torch.testing.assert_close(complete, tree.leaf(x))
+    assert n_rows > 1 or leaf_bias is None

@@ -92,9 +92,7 @@ def width_of(network: nn.Module, n_features: int) -> int:
         with torch.no_grad():  # not in training, where batch statistics would be learnt from it
             output = network.eval()(torch.zeros(2, n_features, dtype=like.dtype, device=like.device))
     except (RuntimeError, ValueError, IndexError) as error:
-        raise ValueError(
-            f"a backbone must take (batch, {n_features}) rows, but raised: {error}"
-        ) from error
+        raise ValueError(f"a backbone must take (batch, {n_features}) rows, but raised: {error}") from error
     finally:
         for module, mode in modes:
             module.training = mode

@@ -105,9 +105,7 @@ class Tree(nn.Module):
             if not isinstance(value, numbers.Integral) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
         if not isinstance(structure, Structure):
-            raise ValueError(
-                f"structure must be a Structure, got {structure!r}; for a binary tree, Structure(depth)"
-            )
+            raise ValueError(f"structure must be a Structure, got {structure!r}; for a binary tree, Structure(depth)")
         if structure.n_leaves > MOST_LEAVES:
             raise ValueError(
                 f"a tree must have at most {MOST_LEAVES:,} leaves to fit into memory, got {structure} with "
@@ -191,14 +189,17 @@ class Tree(nn.Module):
         leaf_bias : Tensor of shape (members, leaves, numbers) or None
         """
         if dispatch.joins_products(self, x):
-            return self._joint_parts(x)
-        logits, bias = self.decision_parts(x)
-        g = self.leaf
-        leaf_logits, leaf_bias = g.parts(x) if dispatch.adds_bias_later(g) else (g(x), None)
-        self.check_shapes(logits, leaf_logits)
+            logits, bias, leaf_logits, leaf_bias = self._joint_parts(x)
+        else:
+            logits, bias = self.decision_parts(x)
+            g = self.leaf
+            leaf_logits, leaf_bias = g.parts(x) if dispatch.adds_bias_later(g) else (g(x), None)
+            self.check_shapes(logits, leaf_logits)
+        if leaf_bias is not None and leaf_logits.shape[1] == 1:  # one row: kernels take its leaves for constant ones
+            leaf_logits, leaf_bias = leaf_logits + leaf_bias.unsqueeze(1), None
         return logits, bias, leaf_logits, leaf_bias
 
-    def _joint_parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _joint_parts(self, x: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
         """Return the parts of linear decisions and linear leaves of one member, from one product for both."""
         f, g = self.decision, self.leaf
         assert isinstance(f, MLPDecision)
