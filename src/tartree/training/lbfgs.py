@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Stopped(Exception):
-    """A callback asked for the end."""
+    """A callback has returned true."""
 
 
 def solve(tree: Tree, rows: Rows, recipe: Recipe, callbacks: Sequence[Callback] = ()) -> History:
@@ -70,11 +70,11 @@ def solve(tree: Tree, rows: Rows, recipe: Recipe, callbacks: Sequence[Callback] 
     try:
         options = {"maxiter": recipe.epochs, "maxfun": 10 * recipe.epochs, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 20}
         with enough_threads(tree, len(rows)):
-            found = minimize(
+            result = minimize(
                 objective, _read(parameters), jac=True, method="L-BFGS-B", callback=report, options=options
             )
-        _write(parameters, found.x)
-        if found.status == 1:  # iterations or evaluations ran out
+        _write(parameters, result.x)
+        if result.status == 1:  # the limit of iterations or evaluations was reached
             warnings.warn(
                 f"L-BFGS ended before the optimum, after {len(history)} iterations; give more epochs, now "
                 f"{recipe.epochs}, or scale the columns",
@@ -111,6 +111,6 @@ def _read(tensors: Sequence[Tensor]) -> NDArray[np.float64]:
 def _write(parameters: Sequence[Tensor], numbers: NDArray[np.float64]) -> None:
     first = 0
     for parameter in parameters:
-        own = torch.from_numpy(numbers[first : first + parameter.numel()])
-        parameter.copy_(own.view(parameter.shape))
+        values = torch.from_numpy(numbers[first : first + parameter.numel()])
+        parameter.copy_(values.view(parameter.shape))
         first += parameter.numel()
