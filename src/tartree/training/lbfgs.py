@@ -74,7 +74,7 @@ def solve(tree: Tree, rows: Rows, recipe: Recipe, callbacks: Sequence[Callback] 
                 objective, _read(parameters), jac=True, method="L-BFGS-B", callback=report, options=options
             )
         _write(parameters, result.x)
-        if result.status == 1:  # the limit of iterations or evaluations was reached
+        if result.status == 1:  # iterations or evaluations ran out
             warnings.warn(
                 f"L-BFGS ended before the optimum, after {len(history)} iterations; give more epochs, now "
                 f"{recipe.epochs}, or scale the columns",

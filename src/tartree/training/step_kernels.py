@@ -29,9 +29,9 @@ def advance(clock, paces, pace, loss, losses, n_batches, share, n_members, MEMBE
     step = tl.load(clock)
     members = tl.arange(0, MEMBERS)
     mask = members < n_members
-    entry = losses + (step // n_batches) * n_members + members
-    total = tl.load(entry, mask=mask, other=0.0) + share * tl.load(loss + members, mask=mask, other=0.0)
-    tl.store(entry, total, mask=mask)
+    position = losses + (step // n_batches) * n_members + members
+    total = tl.load(position, mask=mask, other=0.0) + share * tl.load(loss + members, mask=mask, other=0.0)
+    tl.store(position, total, mask=mask)
     tl.store(clock, step + 1)
     numbers = tl.arange(0, 4)
     tl.store(pace + numbers, tl.load(paces + (step + 1) * 4 + numbers))
