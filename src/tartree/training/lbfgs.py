@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Stopped(Exception):
-    """A callback asked for the end."""
+    """A callback has returned true."""
 
 
 def solve(tree: Tree, rows: Rows, recipe: Recipe, callbacks: Sequence[Callback] = ()) -> History:
@@ -111,6 +111,6 @@ def _read(tensors: Sequence[Tensor]) -> NDArray[np.float64]:
 def _write(parameters: Sequence[Tensor], numbers: NDArray[np.float64]) -> None:
     first = 0
     for parameter in parameters:
-        own = torch.from_numpy(numbers[first : first + parameter.numel()])
-        parameter.copy_(own.view(parameter.shape))
+        values = torch.from_numpy(numbers[first : first + parameter.numel()])
+        parameter.copy_(values.view(parameter.shape))
         first += parameter.numel()
