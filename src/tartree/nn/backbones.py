@@ -51,7 +51,13 @@ class BackboneDecision(Family):
         self.reset_parameters()
 
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
-        """Draw the weights of the nodes; the backbone keeps those that it was made with."""
+        """Draw the weights of the nodes; the backbone keeps its weights.
+
+        Parameters
+        ----------
+        generators : sequence of torch.Generator, optional
+            One for each member.
+        """
         width = self.weight.shape[-1]
         draw_uniform_(self.weight, width**-0.5, generators)
         draw_uniform_(self.bias, width**-0.5, generators)

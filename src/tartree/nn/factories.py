@@ -25,7 +25,13 @@ from tartree.structure import Structure
 
 @dataclass(frozen=True)
 class Axis:
-    """Makes `AxisDecision`: one feature and one threshold for each node."""
+    """Makes `AxisDecision`: one feature and one threshold for each node.
+
+    Parameters
+    ----------
+    slope : float, default=8.0
+        Of the sigmoid in training.
+    """
 
     slope: float = 8.0
     layers: ClassVar[int] = 1  # H of the paper
@@ -36,7 +42,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Soft:
-    """Makes `SoftDecision`: a linear filter and a learned inverse temperature for each node."""
+    """Makes `SoftDecision`: a linear filter and a learned inverse temperature for each node.
+
+    Parameters
+    ----------
+    sharpness : float, default=1.0
+        Inverse temperature at the start.
+    """
 
     sharpness: float = 1.0
     layers: ClassVar[int] = 1
@@ -47,7 +59,16 @@ class Soft:
 
 @dataclass(frozen=True)
 class Subspace:
-    """Makes `SubspaceDecision`: a perceptron for each node on a random part of the features."""
+    """Makes `SubspaceDecision`: a perceptron for each node on a random part of the features.
+
+    Parameters
+    ----------
+    share : float, default=0.5
+        Fraction of the features that a node sees.
+    layers : int, default=1
+    hidden : int, default=16
+    dropout : float, default=0.0
+    """
 
     share: float = 0.5
     layers: int = 1
@@ -60,10 +81,16 @@ class Subspace:
 
 @dataclass(frozen=True)
 class Backbone:
-    """Makes `BackboneDecision` with a network of your own, from (batch, features) to (batch, width).
+    """Makes `BackboneDecision` with a network of the user's own, from (batch, features) to (batch, width).
 
-    `make` is a module, which is copied for every fit, or a function of the number of features that makes one. The
-    width is found by trying; a given one is checked.
+    Parameters
+    ----------
+    make : nn.Module or callable
+        A module, which is copied for every fit, or a function of the number of features that returns one.
+    width : int, optional
+        Width of the module's output, checked by a trial.
+    share : float, default=1.0
+        Fraction of the output that a member sees.
     """
 
     make: Callable[[int], nn.Module] | nn.Module
@@ -92,9 +119,7 @@ def width_of(network: nn.Module, n_features: int) -> int:
         with torch.no_grad():  # not in training, where batch statistics would be learnt from it
             output = network.eval()(torch.zeros(2, n_features, dtype=like.dtype, device=like.device))
     except (RuntimeError, ValueError, IndexError) as error:
-        raise ValueError(
-            f"a backbone must take (batch, {n_features}) rows, but raised: {error}"
-        ) from error
+        raise ValueError(f"a backbone must take (batch, {n_features}) rows, but raised: {error}") from error
     finally:
         for module, mode in modes:
             module.training = mode
@@ -113,7 +138,18 @@ def as_factory(decision: Any) -> Any:
 class Conv:
     """Makes `BackboneDecision` with a `ConvBackbone`, for rows that are images of one shape.
 
-    Without a shape, rows are square images with one channel, or, where their length is no square, images of height 1.
+    Without a shape, rows are square images with one channel, or, if their length is no square, images of height 1.
+
+    Parameters
+    ----------
+    shape : (channels, height, width), optional
+    channels : int, default=32
+    width : int, default=128
+    dropout : float, default=0.3
+    shift : int, default=0
+    flip : bool, default=False
+    share : float, default=1.0
+        As for `BackboneDecision`; the others as for `ConvBackbone`.
     """
 
     shape: Shape | None = None
@@ -141,7 +177,13 @@ class Conv:
 
 @dataclass(frozen=True)
 class Layered:
-    """Makes `LayeredDecision`: a block of convolutions for each layer of nodes."""
+    """Makes `LayeredDecision`: a block of convolutions for each layer of nodes.
+
+    Parameters
+    ----------
+    shape : (channels, height, width), optional
+    channels : int, default=8
+    """
 
     shape: Shape | None = None
     channels: int = 8
@@ -152,7 +194,17 @@ class Layered:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Makes `PieceLeaf`: perceptrons that see each feature also in pieces; if mixed, only every second member does.
+    """Makes `PieceLeaf`: perceptrons on features and their piecewise-linear encoding.
+
+    Parameters
+    ----------
+    layers : int, default=2
+    hidden : int, default=100
+    dropout : float, default=0.0
+    pieces : int, default=8
+        Bins of each feature.
+    mixed : bool, default=False
+        Whether every second member sees no bins.
 
     Examples
     --------

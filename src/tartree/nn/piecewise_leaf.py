@@ -34,8 +34,11 @@ class PieceLeaf(Family):
         Of each feature.
     mixed : bool, default=False
         Whether every second member sees no pieces.
-    layers, hidden, dropout, members
-        As for `MLPLeaf`; at least two layers.
+    layers : int, default=2
+        At least 2.
+    hidden : int, default=100
+    dropout : float, default=0.0
+    members : int, default=1
     """
 
     capturable = True  # in a CUDA graph
@@ -97,7 +100,16 @@ class PieceLeaf(Family):
         return said.movedim(-1, 1)
 
     def expand(self, x: Tensor) -> Tensor:
-        """Features and their pieces, from (batch, features) or (tables, batch, features)."""
+        """Return the features and their piecewise-linear encoding.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, features) or (tables, batch, features)
+
+        Returns
+        -------
+        Tensor of shape (batch, inputs), (tables, batch, inputs) or (members, batch, inputs)
+        """
         come = ((x.unsqueeze(-1) - self.low) * self.rise).clamp(0, 1)  # (..., batch, features, pieces)
         pieces = ((come - self.mean) / self.deviation).flatten(-2)
         if self.mixed:

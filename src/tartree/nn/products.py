@@ -83,9 +83,7 @@ class GroupedMLP(nn.Module):
         if not isinstance(values[0], numbers.Real) or not 0 <= dropout < 1:
             raise ValueError(f"dropout must be from 0 to below 1, got {dropout!r}")
         if layers > 1 and (not isinstance(values[1], numbers.Integral) or hidden < 1):
-            raise ValueError(
-                f"hidden must be an integer of at least 1 when there are hidden layers, got {hidden!r}"
-            )
+            raise ValueError(f"hidden must be an integer of at least 1 when there are hidden layers, got {hidden!r}")
         groups, n_outputs = len(sizes), sum(sizes)
         self.sizes = list(sizes)
         self.hidden = hidden
