@@ -1,4 +1,4 @@
-"""The shape of a tree: how many layers, how many nodes in each, and which nodes are whose children."""
+"""The shape of a tree: its layers, the nodes in each, and their children."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ChildLists = tuple[tuple[tuple[int, ...], ...], ...]
 
 @dataclass(frozen=True, repr=False)
 class Structure:
-    """The geometry of a tree or layered graph: nodes in layers, each with its children in the next layer.
+    """Describes a tree or layered graph: nodes in layers, each with its children in the next layer.
 
     A regular structure is three numbers. Node ``i`` of a layer has the children ``i * stride + j`` for ``j`` below
     ``window``, so neighbours share ``window - stride`` children, and the layers have the widths ``1, window, ...``:
@@ -166,7 +166,7 @@ class Structure:
     def without(self, nodes: Iterable[tuple[int, int]]) -> Structure:
         """Return this structure less some nodes, given as ``(layer, node)``.
 
-        Nodes that lose all their parents or all their children go too. A node that keeps one child passes its arrival on.
+        Nodes that lose all parents or all children are removed too. A node that keeps one child passes its arrival on.
         `survivors` tells which nodes are left.
 
         Parameters
@@ -224,12 +224,12 @@ class Structure:
 
     @property
     def is_regular(self) -> bool:
-        """Whether depth, window and stride say everything."""
+        """Whether depth, window and stride describe the structure."""
         return self._lists is None
 
     @property
     def is_binary(self) -> bool:
-        """Whether every node has two children of its own."""
+        """Whether every node has two children, none of them shared."""
         return self.is_regular and self.window == self.stride == 2
 
     @cached_property
@@ -345,7 +345,7 @@ class Structure:
 
     @cached_property
     def fans(self) -> tuple[Fan, ...]:
-        """Nodes that decide, grouped by their number of children: where their logits and branches stand."""
+        """Nodes that decide, grouped by their number of children, with the indices of their logits and branches."""
         counts = np.concatenate([np.zeros(0, np.int64), *(self.n_children(d) for d in range(self.depth))])
         counts = counts[counts > 1]
         n_logits = logits_of(counts)
@@ -363,7 +363,7 @@ class Structure:
 
     @cached_property
     def routes(self) -> Routes:
-        """The same graph without its chains of single children, for programs that walk an irregular structure."""
+        """The same graph without chains of single children, for programs that walk an irregular structure."""
         return _contract(self)
 
     def check_last_axis(self, what: str, shape: Sequence[int], size: int) -> None:
@@ -416,7 +416,7 @@ class Structure:
 
 @dataclass(frozen=True)
 class Fan:
-    """All nodes of a structure that have the same number of children, two or more."""
+    """Holds all nodes of a structure with the same number of children, two or more."""
 
     n_children: int
     nodes: IntArray  # (nodes,): positions among all nodes that decide
@@ -426,9 +426,9 @@ class Fan:
 
 @dataclass(frozen=True)
 class Routes:
-    """A structure with one slot for each chain of nodes that pass all their arrival on.
+    """Holds a structure with one slot for each chain of nodes that pass all their arrival on.
 
-    A leaf above the last layer thus takes one slot, not one a layer, so that a tree needs memory for its own nodes.
+    A leaf above the last layer thus takes one slot, not one a layer, so that a tree needs memory for its nodes only.
     """
 
     n_slots: int
@@ -439,7 +439,7 @@ class Routes:
 
 
 def logits_of(n_children: Any) -> Any:
-    """Number of logits of nodes with so many children: two children need the difference of their logits only."""
+    """Return the number of logits of nodes with so many children: two need the difference of their logits only."""
     return np.where(np.asarray(n_children) == 2, 1, np.where(np.asarray(n_children) == 1, 0, n_children))
 
 
@@ -481,7 +481,7 @@ def _check_lists(lists: ChildLists) -> None:
 
 
 def _regular_like(lists: ChildLists) -> Structure | None:
-    """The regular structure with the same children, if there is one."""
+    """Return the regular structure with the same children, or None."""
     if not lists:
         return Structure(0)
     window = len(lists[0][0])

@@ -106,7 +106,7 @@ class Backbone:
 
 
 def width_of(network: nn.Module, n_features: int) -> int:
-    """How many numbers a network gives for a row, by trying it.
+    """Return the width of a network's output, by a trial.
 
     >>> width_of(nn.Linear(4, 3), 4)
     3
@@ -116,7 +116,7 @@ def width_of(network: nn.Module, n_features: int) -> int:
     modes = [(module, module.training) for module in network.modules()]
     like = next((value for value in network.parameters() if value.is_floating_point()), torch.empty(0))
     try:
-        with torch.no_grad():  # not in training, where batch statistics would be learnt from it
+        with torch.no_grad():  # not in training mode, where batch statistics would be updated
             output = network.eval()(torch.zeros(2, n_features, dtype=like.dtype, device=like.device))
     except (RuntimeError, ValueError, IndexError) as error:
         raise ValueError(f"a backbone must take (batch, {n_features}) rows, but raised: {error}") from error
@@ -130,7 +130,7 @@ def width_of(network: nn.Module, n_features: int) -> int:
 
 
 def as_factory(decision: Any) -> Any:
-    """What makes the decisions: a module becomes a `Backbone`, a function stays what it is."""
+    """Return a factory of decisions: a `Backbone` for a module; a function is one already."""
     return Backbone(decision) if isinstance(decision, nn.Module) else decision
 
 
@@ -222,13 +222,13 @@ class Pieces:
         return PieceLeaf(structure, n_features, n_numbers, **asdict(self), members=members)
 
 
-#: Those that a file can hold, by name: all of their settings are plain data.
+#: Factories that a file can hold, by name: all of their settings are plain data.
 FACTORIES: dict[str, Any] = {cls.__name__: cls for cls in (Axis, Soft, Subspace, Conv, Layered)}
 LEAF_FACTORIES: dict[str, Any] = {"Pieces": Pieces}
 
 
 def to_plain(factory: Any) -> dict[str, Any] | None:
-    """A record as plain data for a file; None for code of your own.
+    """Return a record as plain data for a file; None for code of the user's.
 
     >>> to_plain(Axis(slope=2.0))
     {'name': 'Axis', 'slope': 2.0}
@@ -240,7 +240,7 @@ def to_plain(factory: Any) -> dict[str, Any] | None:
 
 
 def from_plain(data: Any, registry: dict[str, Any] = FACTORIES) -> Any:
-    """The record of `to_plain`; ValueError where there is none of that name or with such settings."""
+    """Read what `to_plain` returned; raise ValueError for an unknown name or setting."""
     if not isinstance(data, dict) or data.get("name") not in registry:
         what = "leaf" if registry is LEAF_FACTORIES else "decision"
         raise ValueError(f"a {what} must be one of {', '.join(registry)}, got {data!r}")

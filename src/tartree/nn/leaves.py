@@ -1,7 +1,7 @@
-"""Leaf functions g: the raw numbers of all leaves, ``(members, batch, leaves, numbers)``.
+"""Leaf functions g: the raw outputs of all leaves, ``(members, batch, leaves, numbers)``.
 
-What the numbers mean (logits of classes, values, a mean and a spread) is said by `outputs`. Leaves that do not look at
-the input return a batch axis of 1, which broadcasts: nothing is expanded to the batch.
+Their meaning (logits of classes, values, a mean and a spread) is that of `outputs`. Leaves that do not depend on the
+input return a batch axis of 1, which broadcasts: nothing is expanded to the batch.
 """
 
 from __future__ import annotations

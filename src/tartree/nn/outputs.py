@@ -218,7 +218,9 @@ class Output(ABC):
 
 
 class Classes(Output):
-    """Predicts probabilities of classes; raw outputs are logits, targets class indices, (batch,), the cost is the cross entropy.
+    """Predicts probabilities of classes.
+
+    Raw outputs are logits, targets class indices, (batch,); the cost is the cross entropy.
 
     Parameters
     ----------
@@ -250,7 +252,7 @@ class Classes(Output):
         if numbers.shape[1] == 1:  # a product with indicators, so that no (batch, leaves, classes) exists
             costs = self.costs(numbers)[:, 0]
             return (costs @ self.indicators(target, costs.dtype)).transpose(-1, -2)
-        # Picked where the batch is last, as it lies in memory: the gradient needs no turned copy of all numbers.
+        # Picked with the batch last, as memory is laid out: the gradient needs no transposed copy.
         logs = F.log_softmax(numbers.movedim(1, -1), dim=-2)  # (members, leaves, classes, batch)
         index = (target if target.dim() == 2 else target.unsqueeze(0))[:, None, None, :]  # (members or 1, 1, 1, batch)
         return -torch.take_along_dim(logs, index, dim=-2).squeeze(-2).movedim(-1, 1)
@@ -430,7 +432,7 @@ class Gaussian(RealOutput):
         """Return means of leaves, (..., targets), within the limits."""
         if self.limits is None:
             return mean
-        # By plain numbers: a tensor of limits would be copied to the device in every call.
+        # By floats: a tensor of limits would be copied to the device in every call.
         each = [mean[..., t : t + 1].clamp(low, high) for t, (low, high) in enumerate(self.limits)]
         return each[0] if len(each) == 1 else torch.cat(each, dim=-1)
 

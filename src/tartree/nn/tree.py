@@ -39,7 +39,7 @@ class Leaves(NamedTuple):
     """
 
     arrival: Tensor  # (members, batch, leaves)
-    numbers: Tensor  # (members, batch, leaves, numbers); a batch axis of 1 where leaves are constant
+    numbers: Tensor  # (members, batch, leaves, numbers); a batch axis of 1 if leaves are constant
 
 
 class Tree(nn.Module):
@@ -51,9 +51,9 @@ class Tree(nn.Module):
     decision : nn.Module
         f: input to logits, (members, batch, structure.n_logits).
     leaf : nn.Module
-        g: input to numbers of leaves, (members, batch or 1, leaves, output.n_numbers).
+        g: input to raw outputs of leaves, (members, batch or 1, leaves, output.n_numbers).
     output : Output
-        What the numbers mean: `Classes`, `Values` or `Gaussian`.
+        Meaning of the raw outputs: `Classes`, `Values` or `Gaussian`.
     branching : Branching, optional
         Logits to arrivals; softmax by default.
 
@@ -176,7 +176,7 @@ class Tree(nn.Module):
 
     @property
     def width(self) -> int:
-        """Numbers of the widest tensor of a prediction, for each row and member."""
+        """Elements of the widest tensor of a prediction, for each row and member."""
         leaves_and_nodes = self.output.n_numbers * self.structure.n_leaves + sum(self.structure.widths)
         return max([leaves_and_nodes, *(module.width for module in self.modules() if isinstance(module, GroupedMLP))])
 
@@ -362,7 +362,7 @@ def combine(arrival: Tensor, values: Tensor, selection: Selection) -> Tensor:
 
 
 def _pick_leaves(values: Tensor, leaf: Tensor) -> Tensor:
-    """What one leaf of each row says, (members, batch, ...), from (members, batch or 1, leaves, ...)."""
+    """Return the value of one leaf of each row, (members, batch, ...), from (members, batch or 1, leaves, ...)."""
     if values.shape[1] == 1:
         return torch.take_along_dim(values[:, 0], leaf[..., None], dim=1)
     return torch.take_along_dim(values, leaf[..., None, None], dim=2).squeeze(2)

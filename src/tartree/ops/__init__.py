@@ -1,7 +1,7 @@
 """The operation of the library: from the decisions of all nodes to the probability of arriving at each leaf.
 
 Tensors are ``(..., nodes)``, with any leading axes: usually ``(members, batch, nodes)``. Logits and branching
-probabilities of all layers stand in one axis, in the order that `Structure` says.
+probabilities of all layers are in one axis, in the order of `Structure`.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def spread(
 def spread(
     branching: Tensor, structure: Structure, *, layers: bool = False, backend: Backend = "auto"
 ) -> Tensor | list[Tensor]:
-    """Return the arrival at the leaves, from the branching probabilities of all nodes, for activations other than softmax.
+    """Return the arrival at the leaves, from branching probabilities, for activations other than softmax.
 
     Parameters
     ----------
@@ -174,8 +174,8 @@ def _module(backend: str) -> ModuleType:
 
 
 def check_finite(what: str, x: Tensor) -> None:
-    """Raise if there are NaN or infinities, where that can be told without waiting for a device."""
-    # On a GPU, and in a compiled graph, looking would stop everything to wait for the answer.
+    """Raise if there are NaN or infinities, if that can be checked without waiting for a device."""
+    # On a GPU, and in a compiled graph, the check would wait for the result.
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return
     with torch.no_grad():

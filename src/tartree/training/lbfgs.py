@@ -111,6 +111,6 @@ def _read(tensors: Sequence[Tensor]) -> NDArray[np.float64]:
 def _write(parameters: Sequence[Tensor], numbers: NDArray[np.float64]) -> None:
     first = 0
     for parameter in parameters:
-        own = torch.from_numpy(numbers[first : first + parameter.numel()])
-        parameter.copy_(own.view(parameter.shape))
+        values = torch.from_numpy(numbers[first : first + parameter.numel()])
+        parameter.copy_(values.view(parameter.shape))
         first += parameter.numel()

@@ -58,26 +58,26 @@ class Step:
         self.optimizer: Optimizer = KernelAdam(groups) if captured else Adam(groups)
         self.workers = workers
 
-    def __call__(self, batch: Batch, pace: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def __call__(self, batch: Batch, rate: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Learn from a batch; the loss of each member before, (members,).
 
-        `pace` is what the optimiser takes. `generator` draws the jitter, on its own device; without one it is drawn
+        `rate` is what the optimiser takes. `generator` draws the jitter, on its own device; without one it is drawn
         where the batch is.
         """
         x = batch.x
         if self.is_noisy:
             device = x.device if generator is None else generator.device
             x = x + self.noise * torch.randn(x.shape, generator=generator, device=device).to(x)
-        return self.learn(x, batch, pace)
+        return self.learn(x, batch, rate)
 
-    def learn(self, x: Tensor, batch: Batch, pace: float | Tensor) -> Tensor:
+    def learn(self, x: Tensor, batch: Batch, rate: float | Tensor) -> Tensor:
         """Learn from a batch whose rows have their jitter already; the loss of each member before, (members,)."""
         self.optimizer.zero_grad()
         with precision(self.recipe, x.device):
             loss = write_gradient(self.tree, x, batch, self.recipe) if len(x) else self._no_gradient()
         if self.workers.size > 1:
             self._average(loss, batch)
-        self.optimizer.step(pace)
+        self.optimizer.step(rate)
         return loss
 
     def _no_gradient(self) -> Tensor:
@@ -90,7 +90,7 @@ class Step:
     def _average(self, loss: Tensor, batch: Batch) -> None:
         """Replace loss and gradients by their means over the rows of all workers, by weight."""
         weight = float(len(batch.x) if batch.weight is None else batch.weight.sum())
-        # Zeros in place of none, so that all workers send the same numbers; what nobody learns stays without.
+        # Zeros for missing gradients, so that all workers send the same tensors; parameters without gradient keep none.
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.tree.parameters()]
         self.workers.average([loss, *gradients], weight)
 
@@ -109,7 +109,7 @@ def enough_threads(tree: Tree, rows: int) -> Iterator[None]:
 
 @contextmanager
 def precision(recipe: Recipe, device: torch.device) -> Iterator[None]:
-    """Matrix products in the precision of the recipe; what comes after them is in single precision."""
+    """Compute matrix products in the precision of the recipe; the rest is in single precision."""
     if recipe.precision == "bfloat16":
         with torch.autocast(device.type, torch.bfloat16):
             yield
@@ -118,8 +118,8 @@ def precision(recipe: Recipe, device: torch.device) -> Iterator[None]:
         yield
         return
     matmul = torch.backends.cuda.matmul
-    # Since 2.9 torch has a newer name for it, and some of its parts refuse to work where both names disagree. Setting
-    # the older one sets both; reading it fails where somebody has used the newer one alone.
+    # Since 2.9 torch has a newer name for it, and some of its parts raise if both names disagree. Setting the older one
+    # sets both; reading it fails if only the newer one has been set.
     newer = getattr(matmul, "fp32_precision", None)
     try:
         before = matmul.allow_tf32
