@@ -15,12 +15,12 @@ from tartree.structure import Structure
 
 
 def expected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:
-    """Eq. 4: the cost of each leaf weighted by arrival, ``sum_u p(u) cost(g_u(x), y)``, averaged over rows.
+    """Return the loss of Eq. 4: the mean over rows of ``sum_u p(u) cost(g_u(x), y)``, costs weighted by arrival.
 
     Parameters
     ----------
     leaves : Leaves
-        What a tree returns: arrival, (members, batch, leaves), and numbers, (members, batch or 1, leaves, numbers).
+        Output of a tree: arrival, (members, batch, leaves), and raw outputs, (members, batch or 1, leaves, numbers).
     target : Tensor of shape (batch, ...) or (members, batch, ...)
     output : Output
     weight : Tensor of shape (batch,) or (members, batch), optional
@@ -32,7 +32,7 @@ def expected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | No
     """
     arrival, numbers = _checked(leaves, target, output)
     share = shares(arrival, weight)  # (members or 1, batch)
-    if counts_by_class(output, numbers):  # what arrives of each class first, (members, leaves, classes), then its cost
+    if counts_by_class(output, numbers):  # arrival of each class, (members, leaves, classes), then its cost
         rows = output.indicators(target, arrival.dtype) * share.unsqueeze(-2)
         arrived = arrival.transpose(-1, -2) @ rows.transpose(-1, -2)
         return (arrived * output.costs(numbers)[:, 0]).sum((-1, -2))
@@ -40,18 +40,18 @@ def expected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | No
 
 
 def mixture(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:
-    """Negative log likelihood of the mixture of leaves, ``-log sum_u p(u) exp(-nll(u))``, averaged over rows.
+    """Return the mean negative log likelihood of the mixture of leaves, ``-log sum_u p(u) exp(-nll(u))``.
 
     Arguments and result are those of `expected`, which it never exceeds where the cost is the likelihood.
     """
     arrival, numbers = _checked(leaves, target, output)
-    floor = torch.finfo(arrival.dtype).tiny  # a leaf that nobody reaches has no say, rather than an infinite one
+    floor = torch.finfo(arrival.dtype).tiny  # a leaf without arrival counts for nothing, rather than infinitely
     joint = arrival.clamp_min(floor).log() - output.negative_log_likelihood(numbers, target)
     return mean_of(-joint.logsumexp(-1), shares(arrival, weight))
 
 
 def selected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | None = None) -> Tensor:
-    """Negative log likelihood of the leaf of the largest arrival, averaged over rows: for reports, not for training."""
+    """Return the negative log likelihood of the best leaf, averaged over rows: for reports, not for training."""
     arrival, numbers = _checked(leaves, target, output)
     chosen = arrival.argmax(-1, keepdim=True)
     cost = torch.take_along_dim(output.negative_log_likelihood(numbers, target), chosen, dim=-1).squeeze(-1)
@@ -59,10 +59,10 @@ def selected(leaves: Leaves, target: Tensor, output: Output, weight: Tensor | No
 
 
 def balance(arrivals: list[Tensor], branching: Tensor, structure: Structure, weight: Tensor | None = None) -> Tensor:
-    """The penalty of Frosst and Hinton on nodes that send all rows the same way.
+    """Return the penalty of Frosst and Hinton on nodes that send all rows to the same child.
 
     Of each node, the cross entropy between an even split and the mean split of the rows that arrive; averaged over the
-    nodes of a layer, since layers halve what arrives, and summed over layers.
+    nodes of a layer, since each node of a deeper layer gets fewer rows, and summed over layers.
 
     Parameters
     ----------
@@ -86,14 +86,14 @@ def balance(arrivals: list[Tensor], branching: Tensor, structure: Structure, wei
         arrived = single(arrivals[d]).index_select(-1, parent) * share  # (members, batch, branches of the layer)
         mass = arrived.sum(1)  # (members, branches of the layer)
         split = (arrived * layer_branching).sum(1) / mass.clamp_min(tiny)
-        cross_entropy = torch.where(mass > tiny, -even * split.clamp_min(eps).log(), 0.0)  # 0 where nobody arrives
+        cross_entropy = torch.where(mass > tiny, -even * split.clamp_min(eps).log(), 0.0)  # 0 without arrival
         total = total + cross_entropy.sum(-1) / structure.widths[d]
     return total
 
 
 @kept_on_device
 def _layer_tables(structure: Structure, dtype: torch.dtype, device: torch.device) -> list[tuple[Tensor, Tensor]]:
-    """For each layer, the parent of each branch and its share in an even split."""
+    """Return, for each layer, the parent of each branch and its share in an even split."""
     tables = []
     for d in range(structure.depth):
         parents, _, branches = structure.edges(d)
@@ -104,19 +104,19 @@ def _layer_tables(structure: Structure, dtype: torch.dtype, device: torch.device
 
 
 def _checked(leaves: Leaves, target: Tensor, output: Output) -> tuple[Tensor, Tensor]:
-    """Arrival and numbers in single precision at least: logarithms and sums of a half are too coarse."""
+    """Return arrival and raw outputs in single precision at least: half is too coarse for logarithms and sums."""
     members, batch, _ = leaves.arrival.shape
     output.check_target(target, members, batch)
     return single(leaves.arrival), single(leaves.numbers)
 
 
 def single(x: Tensor) -> Tensor:
-    """In single precision at least; the gradient goes back in the precision that came."""
+    """Return a tensor in single precision at least; the gradient goes back in the precision of the input."""
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
 def outside_autocast(device: torch.device) -> AbstractContextManager[Any]:
-    """Where products are not rounded, whatever is around: sums over rows and leaves are products here too."""
+    """Return a context without autocast: sums over rows and leaves are products here too."""
     return torch.autocast(device.type, enabled=False) if torch.is_autocast_enabled(device.type) else nullcontext()
 
 

@@ -1,4 +1,4 @@
-"""The shape of a tree: how many layers, how many nodes in each, and which nodes are whose children."""
+"""The shape of a tree: its layers, the nodes in each, and their children."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ChildLists = tuple[tuple[tuple[int, ...], ...], ...]
 
 @dataclass(frozen=True, repr=False)
 class Structure:
-    """The geometry of a tree or layered graph: nodes in layers, each with its children in the next layer.
+    """Describes a tree or layered graph: nodes in layers, each with its children in the next layer.
 
     A regular structure is three numbers. Node ``i`` of a layer has the children ``i * stride + j`` for ``j`` below
     ``window``, so neighbours share ``window - stride`` children, and the layers have the widths ``1, window, ...``:
@@ -73,8 +73,15 @@ class Structure:
     def from_children(cls, layers: Iterable[Iterable[Iterable[int]]]) -> Structure:
         """Make a structure from lists of children: ``layers[d][i]`` are the children of node ``i`` of layer ``d``.
 
-        Children are numbers of nodes of the next layer. Every node needs at least one child (a leaf above the last
-        layer passes its arrival on to one) and every node but the root at least one parent.
+        Parameters
+        ----------
+        layers : iterable of iterables of iterables of int
+            Indices of nodes of the next layer. Every node has at least one child (a leaf above the last
+            layer passes its arrival on to one), and every node but the root at least one parent.
+
+        Returns
+        -------
+        Structure
         """
         try:
             lists = tuple(tuple(tuple(_integer("a child", c) for c in node) for node in layer) for layer in layers)
@@ -91,6 +98,14 @@ class Structure:
 
         Leaves above the deepest layer are passed on, so the leaves stand in the last layer from left to right.
 
+        Parameters
+        ----------
+        children : sequence of sequences of int
+
+        Returns
+        -------
+        Structure
+
         Examples
         --------
         >>> Structure.from_tree([[1, 2], [], [3, 4], [], []]).widths
@@ -105,7 +120,17 @@ class Structure:
 
     @staticmethod
     def layers_of_tree(children: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-        """Numbers of a tree's nodes layer by layer, left to right, a leaf repeated in every layer below its own."""
+        """Return the nodes of a tree layer by layer, left to right; a leaf is repeated in every layer below its own.
+
+        Parameters
+        ----------
+        children : sequence of sequences of int
+            As for `from_tree`.
+
+        Returns
+        -------
+        tuple of tuples of int
+        """
         n_nodes = len(children)
         seen = [0]
         layers: list[tuple[int, ...]] = [(0,)]
@@ -139,10 +164,18 @@ class Structure:
         return structure
 
     def without(self, nodes: Iterable[tuple[int, int]]) -> Structure:
-        """This structure less some nodes, given as ``(layer, node)``.
+        """Return this structure less some nodes, given as ``(layer, node)``.
 
-        What can only be reached through them goes too, and so does a node that loses all its children. A node that is
-        left with one child passes its arrival on. `survivors` says which nodes are left.
+        Nodes that lose all parents or all children are removed too. A node that keeps one child passes its arrival on.
+        `survivors` tells which nodes are left.
+
+        Parameters
+        ----------
+        nodes : iterable of (int, int)
+
+        Returns
+        -------
+        Structure
 
         Examples
         --------
@@ -160,7 +193,16 @@ class Structure:
         return Structure.from_children(lists)
 
     def survivors(self, nodes: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
-        """The nodes of each layer, by their numbers here, that `without` of the same nodes keeps."""
+        """Return the indices of the nodes of each layer that `without` keeps.
+
+        Parameters
+        ----------
+        nodes : iterable of (int, int)
+
+        Returns
+        -------
+        tuple of tuples of int
+        """
         alive = [np.ones(width, dtype=bool) for width in self.widths]
         for layer, node in nodes:
             if not 0 <= layer <= self.depth or not 0 <= node < self.widths[layer]:
@@ -182,12 +224,12 @@ class Structure:
 
     @property
     def is_regular(self) -> bool:
-        """Whether depth, window and stride say everything."""
+        """Whether depth, window and stride describe the structure."""
         return self._lists is None
 
     @property
     def is_binary(self) -> bool:
-        """Whether every node has two children of its own."""
+        """Whether every node has two children, none of them shared."""
         return self.is_regular and self.window == self.stride == 2
 
     @cached_property
@@ -240,14 +282,32 @@ class Structure:
         return sum(self.layer_logits)
 
     def n_children(self, layer: int) -> IntArray:
-        """Number of children of each node of a layer."""
+        """Return the number of children of each node of a layer.
+
+        Parameters
+        ----------
+        layer : int
+
+        Returns
+        -------
+        ndarray of shape (nodes,)
+        """
         self._check_layer(layer)
         if self._lists is not None:
             return np.array([len(node) for node in self._lists[layer]], dtype=np.int64)
         return np.full(self.widths[layer], self.window, dtype=np.int64)
 
     def children(self, layer: int) -> tuple[tuple[int, ...], ...]:
-        """Children of each node of a layer, as numbers of nodes of the next layer."""
+        """Return the children of each node of a layer, as indices of nodes of the next layer.
+
+        Parameters
+        ----------
+        layer : int
+
+        Returns
+        -------
+        tuple of tuples of int
+        """
         self._check_layer(layer)
         if self._lists is not None:
             return self._lists[layer]
@@ -259,7 +319,18 @@ class Structure:
             raise ValueError(f"layer must be one of the {self.depth} with decisions, counted from 0, got {layer!r}")
 
     def edges(self, layer: int) -> tuple[IntArray, IntArray, IntArray]:
-        """Parent, child and branch of each edge below a layer, by parent; an edge that passes on has the branch -1."""
+        """Return the edges below a layer, by parent.
+
+        Parameters
+        ----------
+        layer : int
+
+        Returns
+        -------
+        parents, children : ndarray of shape (edges,)
+        branches : ndarray of shape (edges,)
+            Index of the branch; -1 for an edge that passes all on.
+        """
         counts = self.n_children(layer)
         parents = np.repeat(np.arange(len(counts)), counts)
         if self._lists is not None:
@@ -274,7 +345,7 @@ class Structure:
 
     @cached_property
     def fans(self) -> tuple[Fan, ...]:
-        """Nodes that decide, grouped by their number of children: where their logits and branches stand."""
+        """Nodes that decide, grouped by their number of children, with the indices of their logits and branches."""
         counts = np.concatenate([np.zeros(0, np.int64), *(self.n_children(d) for d in range(self.depth))])
         counts = counts[counts > 1]
         n_logits = logits_of(counts)
@@ -292,23 +363,45 @@ class Structure:
 
     @cached_property
     def routes(self) -> Routes:
-        """The same graph without its chains of single children, for programs that walk an irregular structure."""
+        """The same graph without chains of single children, for programs that walk an irregular structure."""
         return _contract(self)
 
     def check_last_axis(self, what: str, shape: Sequence[int], size: int) -> None:
-        """Raise unless a tensor of this structure (`what`: logits, branching, ...) ends in an axis of `size`."""
+        """Raise unless a tensor of this structure ends in an axis of a size.
+
+        Parameters
+        ----------
+        what : str
+            Name of the tensor, for the message.
+        shape : sequence of int
+        size : int
+        """
         if not shape or shape[-1] != size:
             raise ValueError(f"{what} must end in an axis of {size} for {self!r}, got shape {tuple(shape)}")
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, ready for JSON; `from_dict` reads it."""
+        """Return plain data, ready for JSON; `from_dict` reads it.
+
+        Returns
+        -------
+        dict
+        """
         if self._lists is not None:
             return {"children": [[list(node) for node in layer] for layer in self._lists]}
         return {"depth": self.depth, "window": self.window, "stride": self.stride}
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Structure:
-        """Read what `to_dict` wrote, with all checks."""
+        """Read what `to_dict` returned, and check it.
+
+        Parameters
+        ----------
+        data : dict
+
+        Returns
+        -------
+        Structure
+        """
         if set(data) == {"children"}:
             return cls.from_children(data["children"])
         if set(data) == {"depth", "window", "stride"}:
@@ -323,7 +416,7 @@ class Structure:
 
 @dataclass(frozen=True)
 class Fan:
-    """All nodes of a structure that have the same number of children, two or more."""
+    """Holds all nodes of a structure with the same number of children, two or more."""
 
     n_children: int
     nodes: IntArray  # (nodes,): positions among all nodes that decide
@@ -333,9 +426,9 @@ class Fan:
 
 @dataclass(frozen=True)
 class Routes:
-    """A structure with one slot for each chain of nodes that pass all their arrival on.
+    """Holds a structure with one slot for each chain of nodes that pass all their arrival on.
 
-    A leaf above the last layer thus takes one slot, not one a layer, so that a tree needs memory for its own nodes.
+    A leaf above the last layer thus takes one slot, not one a layer, so that a tree needs memory for its nodes only.
     """
 
     n_slots: int
@@ -346,7 +439,7 @@ class Routes:
 
 
 def logits_of(n_children: Any) -> Any:
-    """Number of logits of nodes with so many children: two children need the difference of their logits only."""
+    """Return the number of logits of nodes with so many children: two need the difference of their logits only."""
     return np.where(np.asarray(n_children) == 2, 1, np.where(np.asarray(n_children) == 1, 0, n_children))
 
 
@@ -388,7 +481,7 @@ def _check_lists(lists: ChildLists) -> None:
 
 
 def _regular_like(lists: ChildLists) -> Structure | None:
-    """The regular structure with the same children, if there is one."""
+    """Return the regular structure with the same children, or None."""
     if not lists:
         return Structure(0)
     window = len(lists[0][0])

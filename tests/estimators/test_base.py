@@ -408,7 +408,7 @@ def test_several_targets():
         ({"depth": 40}, "has 1,099,511,627,776; lower its depth"),
         ({"leaf_layers": 2, "hidden": "x"}, "hidden='x'"),
         ({"leaf_layers": 2, "dropout": "x"}, "dropout='x'"),
-        ({"branching": None}, "branching must be a name or a function .* however: None"),
+        ({"branching": None}, "branching must be a name or a function .* got None"),
         ({"class_weight": {0: 0, 1: 0, 2: 0}}, "class_weight must leave some row with weight"),
     ],
 )

@@ -8,7 +8,7 @@ from sklearn.datasets import load_iris
 import tartree
 from tartree import Structure, TartClassifier, losses
 from tartree.nn import Classes, PieceLeaf, Pieces, Tree, dispatch, leaf_blocks
-from tartree.nn.piecewise_leaf import normal_pieces
+from tartree.nn.piecewise_leaf import normal_bins
 from tartree.training import Recipe
 from tartree.training.batches import Batch
 from tartree.training.loss_gradient import write_gradient
@@ -22,7 +22,7 @@ def build(members=2, **settings):
 
 
 def test_pieces_of_normal_numbers_are_standardised():
-    low, high, mean, deviation = normal_pieces(6)
+    low, high, mean, deviation = normal_bins(6)
     assert torch.equal(low[1:], high[:-1])  # each begins where the last one ends
     numbers = torch.randn(200_000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     come = ((numbers[:, None] - low) / (high - low)).clamp(0, 1)

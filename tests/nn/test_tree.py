@@ -149,7 +149,7 @@ def test_single_selection_takes_the_leaf_of_the_largest_arrival():
         for m in range(2):
             for b in range(6):
                 torch.testing.assert_close(p[m, b], values[m, b, arrival[m, b].argmax()])
-    with pytest.raises(ValueError, match="selection='both'"):
+    with pytest.raises(ValueError, match="selection must be .* got 'both'"):
         combine(arrival, values, "both")
 
 
@@ -209,7 +209,7 @@ class Wrong(nn.Module):
     ("parts", "message"),
     [
         ({"decision": Wrong(5, 7)}, r"the decision must give \(members, batch, 7\), got \(5, 7\) from Wrong"),
-        ({"decision": Wrong(1, 5, 8)}, r"logits must end in an axis of 7 .* shape=\(1, 5, 8\)"),
+        ({"decision": Wrong(1, 5, 8)}, r"logits must end in an axis of 7 .* shape \(1, 5, 8\)"),
         ({"leaf": Wrong(1, 5, 1, 3)}, r"the leaf must give \(1, 5 or 1, 8, 3\), got \(1, 5, 1, 3\) from Wrong"),
         ({"leaf": Wrong(1, 5, 8, 4)}, r"got \(1, 5, 8, 4\)"),
         ({"leaf": Wrong(5, 8, 3)}, r"got \(5, 8, 3\)"),
@@ -234,24 +234,24 @@ def test_dropout_acts_in_training_only():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: build(decision_layers=-1), "decision_layers must be an integer of at least 0, .*decision_layers=-1"),
-        (lambda: build(decision_layers=1.5), "decision_layers=1.5"),
+        (lambda: build(decision_layers=-1), "decision_layers must be an integer of at least 0, got -1"),
+        (lambda: build(decision_layers=1.5), "decision_layers must be .* got 1.5"),
         (lambda: Tree.build(3, 4, Classes(3)), "structure must be a Structure, got 3"),
-        (lambda: Classes(2.5), "n_targets must be an integer of at least 1, got 2.5"),
+        (lambda: Classes(2.5), "n_targets must be .* got 2.5"),
         (lambda: build(leaf_layers=0, decision_layers=0)(torch.zeros(4)), r"shape \(4,\)"),
         (lambda: build()(torch.zeros(5, 4, dtype=torch.long)), "int64"),
         (lambda: build(Structure(0))(torch.full((5, 4), torch.nan)), "input must be finite"),
-        (lambda: build(leaf_layers=-1), "leaf_layers=-1"),
-        (lambda: build(members=0), "members=0"),
-        (lambda: build(dropout=1.0), "dropout=1.0"),
-        (lambda: build(leaf_layers=2, hidden=0), "hidden=0"),
-        (lambda: build(share="tree", decision_layers=2), "share='tree'"),
-        (lambda: build(temperature=0), "temperature=0"),
-        (lambda: build(temperature="warm"), "temperature='warm'"),
+        (lambda: build(leaf_layers=-1), "leaf_layers must be .* got -1"),
+        (lambda: build(members=0), "members must be .* got 0"),
+        (lambda: build(dropout=1.0), "dropout must be .* got 1.0"),
+        (lambda: build(leaf_layers=2, hidden=0), "hidden must be .* got 0"),
+        (lambda: build(share="tree", decision_layers=2), "share must be .* got 'tree'"),
+        (lambda: build(temperature=0), "temperature must be .* got 0"),
+        (lambda: build(temperature="warm"), "temperature must be .* got 'warm'"),
         (lambda: build(branching="hardmax"), "branching must be one of softmax, sigsoftmax, .* got 'hardmax'"),
-        (lambda: Classes(0), "n_targets must be an integer of at least 1, got 0"),
-        (lambda: build()(torch.zeros(5, 3)), r"input must be \(batch, 4\).* shape=\(5, 3\)"),
-        (lambda: build(members=2)(torch.zeros(3, 5, 4)), r"\(2, batch, 4\).* shape=\(3, 5, 4\)"),
+        (lambda: Classes(0), "n_targets must be .* got 0"),
+        (lambda: build()(torch.zeros(5, 3)), r"input must be \(batch, 4\).* shape \(5, 3\)"),
+        (lambda: build(members=2)(torch.zeros(3, 5, 4)), r"\(2, batch, 4\).* shape \(3, 5, 4\)"),
     ],
 )
 def test_bad_input_names_the_value(make, message):

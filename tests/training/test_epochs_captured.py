@@ -10,7 +10,7 @@ from tartree.nn import Classes, Tree, Values
 from tartree.nn.dispatch import is_capturable
 from tartree.nn.graph_capture import Captured
 from tartree.training import Recipe, TensorRows, train
-from tartree.training.adam import Adam, KernelAdam, paces
+from tartree.training.adam import Adam, KernelAdam, rate_table
 from tartree.training.epochs import CapturedEpochs
 from tartree.training.step import Step
 
@@ -39,12 +39,12 @@ def test_the_kernel_is_the_same_adam(n_tensors):
     ours, theirs = ([p.clone().requires_grad_() for p in start] for _ in range(2))
     rates = [0.1 / (t + 1) for t in range(5)]
     optimizers = KernelAdam([(ours[:2], 0.3), (ours[2:], 0.0)]), Adam([(theirs[:2], 0.3), (theirs[2:], 0.0)])
-    numbers = paces(rates).to(DEVICE)
+    table = rate_table(rates).to(DEVICE)
     for t, rate in enumerate(rates):
-        for parameters, optimizer, pace in zip((ours, theirs), optimizers, (numbers[t], rate), strict=True):
+        for parameters, optimizer, step_rate in zip((ours, theirs), optimizers, (table[t], rate), strict=True):
             torch.manual_seed(t)
             sum((p * torch.randn(p.shape).to(p)).square().sum() for p in parameters).backward()
-            optimizer.step(pace)
+            optimizer.step(step_rate)
             optimizer.zero_grad()
     for mine, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-5)

@@ -70,7 +70,7 @@ class AxisDecision(Family):
             return self.slope * rows.transpose(-1, -2)
         x = x if x.dim() == 3 else x.unsqueeze(0)
         values = torch.stack(
-            [own[:, feature] for own, feature in zip(x.expand(len(self.choice), -1, -1), self.feature, strict=True)]
+            [rows[:, feature] for rows, feature in zip(x.expand(len(self.choice), -1, -1), self.feature, strict=True)]
         )  # (members, batch, nodes)
         return torch.where(values <= self.threshold.unsqueeze(1), SURE, -SURE).to(x.dtype)
 

@@ -16,7 +16,7 @@ Shape = tuple[int, int, int]  # channels, height, width
 
 
 class BackboneDecision(Family):
-    """One network for all nodes and members; only the last linear map belongs to the node (deep neural forests).
+    """Decides by one network for all nodes and members, and a linear map of its output for each node.
 
     Parameters
     ----------
@@ -51,7 +51,13 @@ class BackboneDecision(Family):
         self.reset_parameters()
 
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
-        """Draw the weights of the nodes; the backbone keeps those that it was made with."""
+        """Draw the weights of the nodes; the backbone keeps its weights.
+
+        Parameters
+        ----------
+        generators : sequence of torch.Generator, optional
+            One for each member.
+        """
         width = self.weight.shape[-1]
         draw_uniform_(self.weight, width**-0.5, generators)
         draw_uniform_(self.bias, width**-0.5, generators)
@@ -67,10 +73,10 @@ class BackboneDecision(Family):
 
 
 class LayeredDecision(Family):
-    """One block of convolutions for each layer of nodes: deeper nodes see more of them (neural regression forests).
+    """Decides by one block of convolutions for each layer of nodes: deeper nodes see more of them.
 
-    A row is a sequence of numbers with one channel, or an image. Block ``d`` works on what block ``d - 1`` gave; the
-    nodes of layer ``d`` decide by a linear map of what block ``d`` gives. All of it belongs to the member.
+    A row is a sequence with one channel, or an image. Block ``d`` works on the output of block ``d - 1``; the nodes of
+    layer ``d`` decide by a linear map of the output of block ``d``. Each member has its blocks.
 
     Parameters
     ----------
@@ -131,14 +137,14 @@ class LayeredDecision(Family):
         for kernel, shift, weight, bias in zip(self.kernels, self.shifts, self.weights, self.biases, strict=True):
             new = F.conv2d(maps, kernel.flatten(0, 1), shift.flatten(), padding=padding, groups=self.members)
             new = F.elu(new)
-            maps = new + maps if new.shape == maps.shape else new  # a way past each block, so that deep ones learn too
+            maps = new + maps if new.shape == maps.shape else new  # residual, so that deep blocks learn too
             rows = maps.unflatten(1, (self.members, -1)).flatten(2)  # (batch, members, channels * size)
             logits.append(affine(rows.transpose(0, 1), weight, bias))
         return torch.cat(logits, dim=1).transpose(-1, -2)
 
 
 class ConvBackbone(nn.Module):
-    """A small convolutional network for images that come as rows: three blocks, pooling, and one dense layer.
+    """Computes a small convolutional network on rows that are images: three blocks, pooling, and one dense layer.
 
     Parameters
     ----------
@@ -203,7 +209,7 @@ class ConvBackbone(nn.Module):
 
 
 def check_shape(shape: Shape, n_features: int) -> Shape:
-    """The shape of an image, if it has as many numbers as a row has features."""
+    """Return the shape of an image, if it has as many elements as a row has features."""
     if len(shape) != 3 or min(shape) < 1 or shape[0] * shape[1] * shape[2] != n_features:
         raise ValueError(
             f"shape must be (channels, height, width) with {n_features} elements, as the rows have, got {shape!r}; "

@@ -1,8 +1,8 @@
-"""The leaf of the largest arrival, found without looking at all nodes.
+"""The leaf of the largest arrival, searched for without looking at all nodes.
 
 Arrival is a product of branch probabilities from the root down, so the arrival at a node bounds that at every leaf
 below it. A search that follows the largest arrival first has found the best leaf as soon as nothing that waits is
-larger: a sharp tree answers after little more than one path. Ties go to the first leaf, as ``argmax`` takes them.
+larger: a sharp tree is done after little more than one path. Ties go to the first leaf, as ``argmax`` takes them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def best_leaf(tree: Tree, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The leaf of the largest arrival and that arrival, of each row.
+    """Return the leaf of the largest arrival and that arrival, of each row.
 
     Exact for every tree: up to rounding of the arrivals it is ``tree(x).arrival.max(-1)``. Where a search can win (see
     `dispatch.searcher_of`), only the nodes that it needs are evaluated.
@@ -169,9 +169,9 @@ def _search_rows(
 
 
 def _of_groups(mlp: GroupedMLP, member: int, x: Tensor, group: Tensor) -> Tensor:
-    """One perceptron of many for each row, (batch, numbers), from (batch, features) and (batch,).
+    """Evaluate one perceptron for each row, (batch, outputs), from rows, (batch, features), and groups, (batch,).
 
-    Only the perceptrons that some row asks for are evaluated, each for all its rows.
+    Each chosen perceptron is evaluated once, for all its rows.
     """
     size = mlp.sizes[0]
     out = x.new_empty((len(x), size))

@@ -68,13 +68,31 @@ class Branching(nn.Module):
         return self.is_softmax and self.log_scale is None and self.temperature == 1
 
     def scale(self, logits: Tensor) -> Tensor:
-        """The logits over the temperature."""
+        """Divide the logits by the temperature.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (members, batch, logits)
+
+        Returns
+        -------
+        Tensor of the same shape
+        """
         if self.log_scale is None:
             return logits if self.temperature == 1 else logits / self.temperature
         return logits * self.log_scale.exp()[:, None, self._owner]
 
     def probabilities(self, logits: Tensor) -> Tensor:
-        """Branching probabilities, (members, batch, branches)."""
+        """Return the branching probabilities.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (members, batch, logits)
+
+        Returns
+        -------
+        Tensor of shape (members, batch, branches)
+        """
         return ops.branch(self.scale(logits), self.structure, self.activation.function)
 
     def forward(self, logits: Tensor) -> Tensor:
@@ -83,7 +101,16 @@ class Branching(nn.Module):
         return ops.spread(self.probabilities(logits), self.structure)
 
     def arrivals(self, logits: Tensor) -> list[Tensor]:
-        """Arrivals at every layer, root first, each (members, batch, nodes)."""
+        """Return the arrivals at every layer, root first.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (members, batch, logits)
+
+        Returns
+        -------
+        list of Tensor of shape (members, batch, nodes)
+        """
         if self.is_softmax:
             return ops.arrival(self.scale(logits), self.structure, layers=True)
         return ops.spread(self.probabilities(logits), self.structure, layers=True)

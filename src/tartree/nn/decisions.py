@@ -17,7 +17,13 @@ from tartree.structure import Structure
 
 
 class UniformDecision(Family):
-    """No decision (H = 0): every node sends the same share to each child, so the leaves are an ensemble."""
+    """Returns logits of 0 (H = 0): every node sends the same share to each child, so the leaves are an ensemble.
+
+    Parameters
+    ----------
+    structure : Structure
+    members : int, default=1
+    """
 
     is_fixed = True
 
@@ -31,7 +37,7 @@ class UniformDecision(Family):
 
 
 class MLPDecision(Family):
-    """Linear decisions (one layer, H = 1) or multilayer perceptrons (H > 1), with ELU and dropout.
+    """Decides by linear functions (one layer, H = 1) or perceptrons (H > 1), with ELU and dropout.
 
     Parameters
     ----------
@@ -84,7 +90,17 @@ class MLPDecision(Family):
         return logits.transpose(-1, -2)
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The logits without their biases, and the biases, (members, logits)."""
+        """Return the logits without their biases, and the biases.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, features) or (members, batch, features)
+
+        Returns
+        -------
+        logits : Tensor of shape (members, batch, logits)
+        bias : Tensor of shape (members, logits)
+        """
         logits, bias = self.mlp.parts(x)
         return logits.transpose(-1, -2), bias
 

@@ -25,7 +25,13 @@ from tartree.structure import Structure
 
 @dataclass(frozen=True)
 class Axis:
-    """Makes `AxisDecision`: one feature and one threshold for each node."""
+    """Makes `AxisDecision`: one feature and one threshold for each node.
+
+    Parameters
+    ----------
+    slope : float, default=8.0
+        Of the sigmoid in training.
+    """
 
     slope: float = 8.0
     layers: ClassVar[int] = 1  # H of the paper
@@ -36,7 +42,13 @@ class Axis:
 
 @dataclass(frozen=True)
 class Soft:
-    """Makes `SoftDecision`: a linear filter and a learned inverse temperature for each node."""
+    """Makes `SoftDecision`: a linear filter and a learned inverse temperature for each node.
+
+    Parameters
+    ----------
+    sharpness : float, default=1.0
+        Inverse temperature at the start.
+    """
 
     sharpness: float = 1.0
     layers: ClassVar[int] = 1
@@ -47,7 +59,16 @@ class Soft:
 
 @dataclass(frozen=True)
 class Subspace:
-    """Makes `SubspaceDecision`: a perceptron for each node on a random part of the features."""
+    """Makes `SubspaceDecision`: a perceptron for each node on a random part of the features.
+
+    Parameters
+    ----------
+    share : float, default=0.5
+        Fraction of the features that a node sees.
+    layers : int, default=1
+    hidden : int, default=16
+    dropout : float, default=0.0
+    """
 
     share: float = 0.5
     layers: int = 1
@@ -60,10 +81,16 @@ class Subspace:
 
 @dataclass(frozen=True)
 class Backbone:
-    """Makes `BackboneDecision` with a network of your own, from (batch, features) to (batch, width).
+    """Makes `BackboneDecision` with a network of the user's own, from (batch, features) to (batch, width).
 
-    `make` is a module, which is copied for every fit, or a function of the number of features that makes one. The
-    width is found by trying; a given one is checked.
+    Parameters
+    ----------
+    make : nn.Module or callable
+        A module, which is copied for every fit, or a function of the number of features that returns one.
+    width : int, optional
+        Width of the module's output, checked by a trial.
+    share : float, default=1.0
+        Fraction of the output that a member sees.
     """
 
     make: Callable[[int], nn.Module] | nn.Module
@@ -79,7 +106,7 @@ class Backbone:
 
 
 def width_of(network: nn.Module, n_features: int) -> int:
-    """How many numbers a network gives for a row, by trying it.
+    """Return the width of a network's output, by a trial.
 
     >>> width_of(nn.Linear(4, 3), 4)
     3
@@ -89,7 +116,7 @@ def width_of(network: nn.Module, n_features: int) -> int:
     modes = [(module, module.training) for module in network.modules()]
     like = next((value for value in network.parameters() if value.is_floating_point()), torch.empty(0))
     try:
-        with torch.no_grad():  # not in training, where batch statistics would be learnt from it
+        with torch.no_grad():  # not in training mode, where batch statistics would be updated
             output = network.eval()(torch.zeros(2, n_features, dtype=like.dtype, device=like.device))
     except (RuntimeError, ValueError, IndexError) as error:
         raise ValueError(f"a backbone must take (batch, {n_features}) rows, but raised: {error}") from error
@@ -103,7 +130,7 @@ def width_of(network: nn.Module, n_features: int) -> int:
 
 
 def as_factory(decision: Any) -> Any:
-    """What makes the decisions: a module becomes a `Backbone`, a function stays what it is."""
+    """Return a factory of decisions: a `Backbone` for a module; a function is one already."""
     return Backbone(decision) if isinstance(decision, nn.Module) else decision
 
 
@@ -111,7 +138,18 @@ def as_factory(decision: Any) -> Any:
 class Conv:
     """Makes `BackboneDecision` with a `ConvBackbone`, for rows that are images of one shape.
 
-    Without a shape, rows are square images with one channel, or, where their length is no square, images of height 1.
+    Without a shape, rows are square images with one channel, or, if their length is no square, images of height 1.
+
+    Parameters
+    ----------
+    shape : (channels, height, width), optional
+    channels : int, default=32
+    width : int, default=128
+    dropout : float, default=0.3
+    shift : int, default=0
+    flip : bool, default=False
+    share : float, default=1.0
+        As for `BackboneDecision`; the others as for `ConvBackbone`.
     """
 
     shape: Shape | None = None
@@ -139,7 +177,13 @@ class Conv:
 
 @dataclass(frozen=True)
 class Layered:
-    """Makes `LayeredDecision`: a block of convolutions for each layer of nodes."""
+    """Makes `LayeredDecision`: a block of convolutions for each layer of nodes.
+
+    Parameters
+    ----------
+    shape : (channels, height, width), optional
+    channels : int, default=8
+    """
 
     shape: Shape | None = None
     channels: int = 8
@@ -150,7 +194,17 @@ class Layered:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Makes `PieceLeaf`: perceptrons that see each feature also in pieces; if mixed, only every second member does.
+    """Makes `PieceLeaf`: perceptrons on features and their piecewise-linear encoding.
+
+    Parameters
+    ----------
+    layers : int, default=2
+    hidden : int, default=100
+    dropout : float, default=0.0
+    pieces : int, default=8
+        Bins of each feature.
+    mixed : bool, default=False
+        Whether every second member sees no bins.
 
     Examples
     --------
@@ -168,13 +222,13 @@ class Pieces:
         return PieceLeaf(structure, n_features, n_numbers, **asdict(self), members=members)
 
 
-#: Those that a file can hold, by name: all of their settings are plain data.
+#: Factories that a file can hold, by name: all of their settings are plain data.
 FACTORIES: dict[str, Any] = {cls.__name__: cls for cls in (Axis, Soft, Subspace, Conv, Layered)}
 LEAF_FACTORIES: dict[str, Any] = {"Pieces": Pieces}
 
 
 def to_plain(factory: Any) -> dict[str, Any] | None:
-    """A record as plain data for a file; None for code of your own.
+    """Return a record as plain data for a file; None for code of the user's.
 
     >>> to_plain(Axis(slope=2.0))
     {'name': 'Axis', 'slope': 2.0}
@@ -186,7 +240,7 @@ def to_plain(factory: Any) -> dict[str, Any] | None:
 
 
 def from_plain(data: Any, registry: dict[str, Any] = FACTORIES) -> Any:
-    """The record of `to_plain`; ValueError where there is none of that name or with such settings."""
+    """Read what `to_plain` returned; raise ValueError for an unknown name or setting."""
     if not isinstance(data, dict) or data.get("name") not in registry:
         what = "leaf" if registry is LEAF_FACTORIES else "decision"
         raise ValueError(f"a {what} must be one of {', '.join(registry)}, got {data!r}")

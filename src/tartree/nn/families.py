@@ -1,4 +1,4 @@
-"""What decision and leaf families tell of themselves: whether they are linear, fixed, steps or perceptrons.
+"""Decision and leaf families: whether they are linear, fixed, steps or perceptrons.
 
 The functions take any module: a decision or leaf of the user's own, which is no `Family`, has none of these properties.
 """
@@ -72,7 +72,7 @@ def last_layer(module: nn.Module) -> Sequence[Tensor] | None:
 
 
 def _family(module: nn.Module) -> Family | None:
-    """Return a module that describes itself; a subclass with another `forward` says nothing by what it inherits."""
+    """Return a module that describes itself; not a subclass with another `forward`."""
     if not isinstance(module, Family):
         return None
     described = next(base for base in type(module).__mro__ if "forward" in vars(base))

@@ -1,4 +1,4 @@
-"""A function that is run again and again on a GPU, captured as one CUDA graph.
+"""Functions that are run repeatedly on a GPU, captured as CUDA graphs.
 
 Small kernels take less time than their launches. A graph launches all of them at once, so a step costs what its kernels
 cost.
@@ -16,11 +16,11 @@ from torch import Tensor
 from tartree.nn import dispatch
 from tartree.nn.tree import Selection, Tree
 
-EAGER_CALLS = 2  # before capture: what is loaded or compiled at first use cannot be captured
+EAGER_CALLS = 2  # before capture: loading and compiling at first use cannot be captured
 
 
 class Captured:
-    """Calls ``function()``; from the third time on, replays what it did. To be used on a stream of its own.
+    """Calls ``function()``; from the third call on, replays it. To be used on a stream that is not the default.
 
     The function must do the same work on the same tensors every time, and never wait for the GPU.
     """
@@ -46,7 +46,7 @@ class Captured:
             try:
                 self.function()
             except BaseException:
-                with suppress(RuntimeError):  # it must be ended too, but what went wrong is the news
+                with suppress(RuntimeError):  # it must be ended too, but the first error is raised
                     graph.capture_end()
                 raise
             graph.capture_end()
@@ -55,14 +55,14 @@ class Captured:
 
 
 class Predictor:
-    """Predictions for batch after batch of one size: on a GPU, each costs what its kernels cost.
+    """Predicts batches of one size: on a GPU, each costs what its kernels cost.
 
     Parameters
     ----------
     tree : Tree
         It is put into evaluation mode. Later changes of its parameters in place are seen.
     x : Tensor of shape (batch, features) or (members, batch, features)
-        The memory that rows are predicted from; it is kept.
+        The memory that holds the rows of each batch.
     selection : {"multi", "single"}
 
     Examples
@@ -78,7 +78,7 @@ class Predictor:
     def __init__(self, tree: Tree, x: Tensor, selection: Selection = "multi") -> None:
         self.tree, self.x, self.selection = tree.eval(), x, selection
         self.run: Callable[[], None] = self._predict
-        self._predict()  # whatever is wrong is said here
+        self._predict()  # errors are raised here
         if dispatch.captures_prediction(tree, x):
             self.run = Captured(self._predict)
             aside = torch.cuda.Stream(x.device)
@@ -90,10 +90,19 @@ class Predictor:
 
     @torch.no_grad()
     def _predict(self) -> None:
-        self.found = self.tree.predict(self.x, self.selection)
+        self.predicted = self.tree.predict(self.x, self.selection)
 
     def __call__(self, x: Tensor | None = None) -> Tensor:
-        """What `Tree.predict` gives for rows, or for those written into `x`; the next call may overwrite it."""
+        """Predict rows, or those written into `x`, as `Tree.predict` does; the next call may overwrite the result.
+
+        Parameters
+        ----------
+        x : Tensor, optional
+
+        Returns
+        -------
+        Tensor of shape (members, batch, ...)
+        """
         if x is not None:
             if x.shape != self.x.shape:
                 raise ValueError(
@@ -102,7 +111,7 @@ class Predictor:
                 )
             self.x.copy_(x)
         self.run()
-        return self.found
+        return self.predicted
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Hidden units: bias, ELU and dropout in one pass over memory on a GPU, where perceptrons spend their time otherwise.
 
-The backward pass finds out what was dropped from the seed again, so no mask is kept, and needs the outcome only.
+The backward pass draws the mask again from the seed, so no mask is kept, and needs the result only.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def activate(units: Tensor, bias: Tensor, dropout: float) -> Tensor:
     Parameters
     ----------
     units : Tensor of shape (members, groups, hidden, batch)
-        The outcome of a product, which nobody needs again.
+        The result of a product, which is not needed again.
     bias : Tensor of shape (members, groups, hidden) or (members, groups * hidden)
     dropout : float
         Share of units to drop; 0 in prediction.
@@ -38,14 +38,14 @@ def activate(units: Tensor, bias: Tensor, dropout: float) -> Tensor:
 
 
 class FusedUnits(torch.autograd.Function):
-    """`activate` through Triton; random numbers come from torch's generator by way of a seed."""
+    """Computes `activate` by Triton, with random numbers from a seed that torch's generator draws."""
 
     @staticmethod
     def forward(ctx: Any, units: Tensor, bias: Tensor, dropout: float) -> Tensor:
         from tartree.nn import unit_kernels
 
         units, bias = units.contiguous(), bias.contiguous()
-        # Without dropout nobody reads the seed.
+        # Without dropout the seed is not read.
         seed = torch.randint(2**31, (1,), device=units.device) if dropout else units
         outcome = torch.empty_like(units)
         unit_kernels.forward[_grid(units)](
@@ -77,6 +77,6 @@ def _grid(units: Tensor) -> tuple[int, int]:
 
 
 def _numbers(units: Tensor, dropout: float) -> tuple[int, int, int, float]:
-    """Rows, batch, what random numbers below mean a dropped unit, and what the others are multiplied by."""
+    """Return rows, batch, the bound below which a random number drops a unit, and the factor of the others."""
     least = round(dropout * LEVELS)
     return units.numel() // units.shape[-1], units.shape[-1], least, LEVELS / (LEVELS - least)

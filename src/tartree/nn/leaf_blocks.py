@@ -1,8 +1,8 @@
-"""Perceptron leaves on a CPU, a few leaves at a time: what they compute stays in the cache until its gradient is known.
+"""Perceptron leaves on a CPU, a few at a time: intermediate results stay in the cache until the backward pass.
 
 All leaves at once write tensors of (members, leaves, hidden, batch) to memory, read them for each small operation, and
 read them again backwards; that takes many times longer than the products. In Eq. 4 the gradient of a leaf's cost is
-its arrival, whatever the other leaves say, so a few leaves can go forwards and backwards before the next begin.
+its arrival, independent of the other leaves, so a few leaves can go forwards and backwards before the next begin.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ _reserved: list[int] = []  # threads for blocks, of the nested contexts
 def one_thread() -> Iterator[int]:
     """Run operations on one thread each, and yield the number of threads before, which blocks use.
 
-    Around a whole training it keeps torch's own threads asleep, which would otherwise wait for work in a loop, and
-    take the cores from the blocks.
+    Around a whole training it keeps torch's threads asleep, which would otherwise busy-wait and take the cores from
+    the blocks.
     """
     before = torch.get_num_threads()
     n_threads = _reserved[-1] if _reserved else before

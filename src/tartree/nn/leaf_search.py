@@ -36,7 +36,7 @@ Scale = Callable[[int], float]  # of a node that decides
 
 
 class Unsearchable(ArithmeticError):
-    """A logit is not finite; the full computation says so properly."""
+    """A logit is not finite; the full computation raises the proper error."""
 
 
 class Nodes(NamedTuple):
@@ -66,13 +66,13 @@ def nodes_of(structure: Structure) -> Nodes | None:
         lists = structure.children(d)
         if sum(map(len, lists)) > len(below):
             return None
-        deciding = [tuple(below[c] for c in own) for own in lists if len(own) > 1]
-        # Negative places stay what they are when a layer is put in front; others have to be counted from `first`.
-        lowest = [min(lowest[c if c < 0 else c - first] for c in own) for own in deciding] + lowest
+        deciding = [tuple(below[c] for c in node) for node in lists if len(node) > 1]
+        # Negative indices stay valid when a layer is put in front; others are counted from `first`.
+        lowest = [min(lowest[c if c < 0 else c - first] for c in node) for node in deciding] + lowest
         children = deciding + children
         first -= len(deciding)
-        numbers = iter(range(first, first + len(deciding)))
-        below = [next(numbers) if len(own) > 1 else below[own[0]] for own in lists]
+        indices = iter(range(first, first + len(deciding)))
+        below = [next(indices) if len(node) > 1 else below[node[0]] for node in lists]
     return Nodes(below[0], children, lowest)
 
 
@@ -87,10 +87,10 @@ def _remembered_nodes(structure: Structure) -> Nodes | None:
 
 
 class Searcher:
-    """What a search needs of one tree: its nodes, and views of the weights of its decisions.
+    """Searches one tree, by its nodes and by views of the weights of its decisions.
 
-    `usable` says whether there is a way to search it at all: every node must have one parent, softmax must make the
-    branches, and logits must come from weights of each node's own.
+    `usable` is whether it can be searched: every node must have one parent, branching must be softmax, and each logit
+    must come from weights of its node.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -111,8 +111,8 @@ class Searcher:
         self.usable = self.searchable = nodes is not None
         if nodes is None:
             return
-        # Views follow weights that change in place. Other tensors in their place are told by address; since the old
-        # ones are held here, no other can come to lie there.
+        # Views follow weights that change in place. Replaced tensors differ in their address; since the old ones are
+        # held here, no new one can have it.
         self.held = [p.detach() for p in (*self.mlp.weights, *self.mlp.biases)]
         self.addresses = [p.data_ptr() for p in self.held]
         self.nodes = nodes
@@ -125,8 +125,8 @@ class Searcher:
         self.binary = self.linear and max(self.mlp.sizes) == 1
         ends = accumulate(self.mlp.sizes)
         self.slices = [slice(end - size, end) for end, size in zip(ends, self.mlp.sizes, strict=True)]
-        # One view a node: to make it at each visit would take as long as its product.
-        self.rows = [list(own) for own in self.weights[0]] if self.binary else []
+        # One view for each node: making it at each visit would take as long as its product.
+        self.rows = [list(of_member) for of_member in self.weights[0]] if self.binary else []
 
     def sees(self, tree: Tree) -> bool:
         """Whether the tree still has the parts seen here, and they their weights."""
@@ -143,7 +143,7 @@ class Searcher:
         return [p.data_ptr() for p in self._weights_now()] == self.addresses
 
     def _weights_now(self) -> tuple[Any, ...]:
-        # The own ways of modules to what they hold take longer than the search.
+        # The attributes of modules take longer than the search.
         lists = self.mlp._modules
         return *lists["weights"]._parameters.values(), *lists["biases"]._parameters.values()
 
@@ -151,7 +151,7 @@ class Searcher:
         return all(p.device.type == "cpu" and p.dtype in DTYPES for p in self._weights_now())
 
     def takes(self, x: Tensor) -> bool:
-        """Whether x, on a CPU, is rows of this tree; where it is not, the full way says what is wrong."""
+        """Whether x, on a CPU, is rows of this tree; otherwise the full path raises the proper error."""
         return (
             self.usable
             and self.branching.is_softmax
@@ -162,7 +162,7 @@ class Searcher:
         )
 
     def search(self, member: int, x: NDArray[Any], budget: int) -> tuple[float, int] | None:
-        """Arrival and number of the best leaf of one row, (features,); None after more nodes than `budget`."""
+        """Return arrival and index of the best leaf of one row, (features,); None after more nodes than `budget`."""
         scale = _scale(self.branching, member)
         rows, offset = (self.rows[member], self.biases[0][member].item) if self.binary else (None, None)
         node, children, lowest = self.nodes
@@ -183,18 +183,18 @@ class Searcher:
                     chosen, left = children[node] if z >= 0 else children[node][::-1]
                     small = exp(-abs(z))
                     arrival /= 1 + small
-                    there = arrival * small  # 1 less the other would round to 0 too early
-                    if there >= best:
-                        heappush(waiting, (-there, lowest[left], left))
+                    other = arrival * small  # 1 less the other would round to 0 too early
+                    if other >= best:
+                        heappush(waiting, (-other, lowest[left], left))
                     node = chosen
                     continue
                 largest, chosen = -1.0, 0
                 for probability, child in zip(self._branches(member, node, x, scale), children[node], strict=True):
-                    there = arrival * probability
-                    if there > largest:
-                        largest, there, chosen, child = there, largest, child, chosen
-                    if there >= best and there >= 0.0:
-                        heappush(waiting, (-there, lowest[child], child))
+                    other = arrival * probability
+                    if other > largest:
+                        largest, other, chosen, child = other, largest, child, chosen
+                    if other >= best and other >= 0.0:
+                        heappush(waiting, (-other, lowest[child], child))
                 arrival, node = largest, chosen
             if node < 0 and (arrival > best or (arrival == best and ~node < best_leaf)):
                 best, best_leaf = arrival, ~node
@@ -207,24 +207,24 @@ class Searcher:
                     break
 
     def _branches(self, member: int, node: int, x: NDArray[Any], scale: Scale | None) -> tuple[float, ...]:
-        """The branch probabilities of one node for one row, (features,)."""
+        """Return the branch probabilities of one node for one row, (features,)."""
         logits = self._logits(member, node, x)
         return _softmax((logits if scale is None else logits * scale(node)).tolist())
 
     def _logits(self, member: int, node: int, x: NDArray[Any]) -> NDArray[Any]:
         units, hidden = x, self.mlp.hidden
         for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            here: Any = slice(node * hidden, (node + 1) * hidden) if layer == 0 else node
+            outputs: Any = slice(node * hidden, (node + 1) * hidden) if layer == 0 else node
             if layer == len(self.weights) - 1:
-                here = self.slices[node]
+                outputs = self.slices[node]
             if layer:
                 units = np.where(units > 0, units, np.expm1(np.minimum(units, 0)))  # ELU
-            units = weight[member, here] @ units + bias[member, here]
+            units = weight[member, outputs] @ units + bias[member, outputs]
         return units
 
 
 def _softmax(logits: list[float]) -> tuple[float, ...]:
-    """Probabilities of the children of one node; one logit stands for two children."""
+    """Return the probabilities of the children of one node; one logit stands for two children."""
     if len(logits) == 1:
         logits = [logits[0] / 2, logits[0] / -2]
     largest = max(logits)
@@ -236,7 +236,7 @@ def _softmax(logits: list[float]) -> tuple[float, ...]:
 
 
 def _scale(branching: Branching, member: int) -> Scale | None:
-    """What the logits of a node are multiplied by; None for 1."""
+    """Return the factor of the logits of a node; None for 1."""
     if branching.log_scale is not None:
         log_scale = branching.log_scale.detach().numpy()[member]
         return lambda node: exp(log_scale.item(node))
@@ -244,7 +244,7 @@ def _scale(branching: Branching, member: int) -> Scale | None:
 
 
 def search_blocks(searcher: Searcher, x: Tensor, leaf: Tensor, arrival: Tensor) -> list[int]:
-    """Fill in leaf and arrival, (members, batch), by blocks of nodes; the rows that were given up.
+    """Fill in leaf and arrival, (members, batch), by blocks of nodes; return the rows that were given up.
 
     The upper half of the layers is evaluated for all rows. Below each of its ends stands a block: first each row goes
     into the block where it arrives most, then into all others that may still hold something better.
@@ -256,16 +256,16 @@ def search_blocks(searcher: Searcher, x: Tensor, leaf: Tensor, arrival: Tensor) 
         torch.set_num_threads(1)
     try:
         for member in range(searcher.members):
-            own = x if x.dim() == 2 else x[member]
-            given_up |= _Blocks(searcher, member, own, leaf[member], arrival[member]).search()
+            rows = x if x.dim() == 2 else x[member]
+            given_up |= _Blocks(searcher, member, rows, leaf[member], arrival[member]).search()
     finally:
         torch.set_num_threads(threads)
-    numbers: list[int] = given_up.nonzero().squeeze(1).tolist()
-    return numbers
+    indices: list[int] = given_up.nonzero().squeeze(1).tolist()
+    return indices
 
 
 class _Blocks:
-    """The search of one member of a regular tree with linear decisions, by blocks of nodes."""
+    """Searches one member of a regular tree with linear decisions by blocks of nodes."""
 
     def __init__(self, searcher: Searcher, member: int, x: Tensor, best_leaf: Tensor, best: Tensor) -> None:
         self.branching, self.member, self.x = searcher.branching, member, x
@@ -274,7 +274,7 @@ class _Blocks:
         structure, window = searcher.structure, searcher.structure.window
         upper = structure.depth // 2
         self.above, self.below = Structure(upper, window), Structure(structure.depth - upper, window)
-        # Logits of the first block, and how far those of the next one are from them: each layer of it lies together.
+        # Logits of the first block, and their distance to those of the next block, layer by layer.
         firsts = [sum(structure.layer_logits[:d]) for d in range(upper, structure.depth)]
         sizes = self.below.layer_logits
         spans = [torch.arange(first, first + size) for first, size in zip(firsts, sizes, strict=True)]
@@ -282,7 +282,7 @@ class _Blocks:
         self.step = torch.tensor(sizes).repeat_interleave(torch.tensor(sizes))
 
     def search(self) -> Tensor:
-        """Which rows were given up, (batch,): those with too many blocks to look into."""
+        """Return which rows were given up, (batch,): those with too many blocks to look into."""
         self.best.fill_(-1.0)
         above = self._arrival(self.x, None)  # (batch, blocks)
         n_blocks = above.shape[1]
@@ -297,22 +297,22 @@ class _Blocks:
         waiting[given_up] = False
         for block in waiting.any(0).nonzero().squeeze(1).tolist():
             rows = waiting[:, block].nonzero().squeeze(1)
-            there = above[rows, block]
-            still = self._may_hold_better(there, block * self.below.n_leaves, self.best[rows], self.best_leaf[rows])
-            self._visit(block, rows[still], there[still])
+            arrived = above[rows, block]
+            still = self._may_hold_better(arrived, block * self.below.n_leaves, self.best[rows], self.best_leaf[rows])
+            self._visit(block, rows[still], arrived[still])
         return given_up
 
     @staticmethod
-    def _may_hold_better(there: Tensor, first_leaf: Tensor | int, best: Tensor, best_leaf: Tensor) -> Tensor:
-        if there.dim() == 2:
+    def _may_hold_better(arrived: Tensor, first_leaf: Tensor | int, best: Tensor, best_leaf: Tensor) -> Tensor:
+        if arrived.dim() == 2:
             best, best_leaf = best.unsqueeze(1), best_leaf.unsqueeze(1)
-        return (there > best) | ((there == best) & (first_leaf < best_leaf))
+        return (arrived > best) | ((arrived == best) & (first_leaf < best_leaf))
 
-    def _visit(self, block: int, rows: Tensor, there: Tensor) -> None:
-        """Look at all leaves of a block for some rows, which arrive at its root with `there`."""
+    def _visit(self, block: int, rows: Tensor, arrived: Tensor) -> None:
+        """Look at all leaves of a block for some rows, which arrive at its root with `arrived`."""
         if not len(rows):
             return
-        arrival = self._arrival(self.x[rows], block) * there.unsqueeze(1)
+        arrival = self._arrival(self.x[rows], block) * arrived.unsqueeze(1)
         largest, leaf = arrival.max(1)
         leaf = leaf + block * self.below.n_leaves
         best, best_leaf = self.best[rows], self.best_leaf[rows]
@@ -321,15 +321,15 @@ class _Blocks:
         self.best_leaf[rows] = torch.where(better, leaf, best_leaf)
 
     def _arrival(self, x: Tensor, block: int | None) -> Tensor:
-        """Arrival below the root of a block, or for None of the tree, (rows, ends)."""
+        """Return the arrival below the root of a block, or for None of the tree, (rows, ends)."""
         if block is None:
-            here: Any = slice(0, sum(self.above.layer_logits))
+            outputs: Any = slice(0, sum(self.above.layer_logits))
         else:
-            here = self.first_block + block * self.step
-        # Memory with the batch last, as ops wants it.
-        logits = torch.addmm(self.bias[here].unsqueeze(1), self.weight[here], x.t()).t()
+            outputs = self.first_block + block * self.step
+        # Memory with the batch last, as in ops.
+        logits = torch.addmm(self.bias[outputs].unsqueeze(1), self.weight[outputs], x.t()).t()
         if self.branching.log_scale is not None:
-            logits = logits * self.branching.log_scale[self.member, self.branching._owner[here]].exp()
+            logits = logits * self.branching.log_scale[self.member, self.branching._owner[outputs]].exp()
         elif self.branching.temperature != 1:
             logits = logits / self.branching.temperature
         return ops.arrival(logits, self.above if block is None else self.below)

@@ -1,7 +1,7 @@
-"""Leaf functions g: the raw numbers of all leaves, ``(members, batch, leaves, numbers)``.
+"""Leaf functions g: the raw outputs of all leaves, ``(members, batch, leaves, numbers)``.
 
-What the numbers mean (logits of classes, values, a mean and a spread) is said by `outputs`. Leaves that do not look at
-the input return a batch axis of 1, which broadcasts: nothing is expanded to the batch.
+Their meaning (logits of classes, values, a mean and a spread) is that of `outputs`. Leaves that do not depend on the
+input return a batch axis of 1, which broadcasts: nothing is expanded to the batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,15 @@ from tartree.structure import Structure
 
 
 class ConstantLeaf(Family):
-    """Learned numbers of each leaf, whatever the input (L = 0)."""
+    """Holds raw outputs of each leaf that do not depend on the row (L = 0).
+
+    Parameters
+    ----------
+    structure : Structure
+    n_numbers : int
+        Raw outputs of a leaf.
+    members : int, default=1
+    """
 
     is_fixed = True
 
@@ -34,7 +42,20 @@ class ConstantLeaf(Family):
 
 
 class MLPLeaf(Family):
-    """Linear leaves (one layer, L = 1) or multilayer perceptrons (L > 1) with ELU and dropout, one a leaf."""
+    """Computes linear leaves (one layer, L = 1) or perceptrons (L > 1) with ELU and dropout, one for each leaf.
+
+    Parameters
+    ----------
+    structure : Structure
+    n_features : int
+    n_numbers : int
+        Raw outputs of a leaf.
+    layers : int, default=1
+    hidden : int, default=100
+        Hidden units of each leaf.
+    dropout : float, default=0.0
+    members : int, default=1
+    """
 
     def __init__(
         self,
@@ -71,7 +92,17 @@ class MLPLeaf(Family):
         return self._by_leaf(self.mlp(x))
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The numbers without their biases, and the biases, (members, leaves, numbers)."""
+        """Return the raw outputs without their biases, and the biases.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, features) or (members, batch, features)
+
+        Returns
+        -------
+        leaf_logits : Tensor of shape (members, batch, leaves, numbers)
+        bias : Tensor of shape (members, leaves, numbers)
+        """
         rows, bias = self.mlp.parts(x)
         return self._by_leaf(rows), bias.unflatten(1, (-1, self.n_numbers))
 

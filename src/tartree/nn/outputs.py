@@ -31,6 +31,11 @@ Limits = Sequence[tuple[float, float]] | None  # lowest and highest mean of each
 class Output(ABC):
     """Describes the output of the leaves for ``n_targets`` classes or target columns.
 
+    Parameters
+    ----------
+    n_targets : int
+        Classes or target columns.
+
     Attributes
     ----------
     kind : str
@@ -84,31 +89,101 @@ class Output(ABC):
 
     @abstractmethod
     def check_target(self, target: Tensor, members: int, batch: int) -> None:
-        """Raise unless the target is of the right shape and kind for so many members and rows."""
+        """Raise unless the target is of the right shape and kind for so many members and rows.
+
+        Parameters
+        ----------
+        target : Tensor of shape (batch, ...) or (members, batch, ...)
+        members, batch : int
+        """
 
     @abstractmethod
     def cost(self, numbers: Tensor, target: Tensor) -> Tensor:
-        """Return the cost of each leaf that training minimises in the mean of Eq. 4, (members, batch, leaves)."""
+        """Return the cost of each leaf, of which training minimises the mean of Eq. 4.
+
+        Parameters
+        ----------
+        numbers : Tensor of shape (members, batch or 1, leaves, numbers)
+            Raw outputs.
+        target : Tensor of shape (batch, ...) or (members, batch, ...)
+
+        Returns
+        -------
+        Tensor of shape (members, batch, leaves)
+        """
 
     def negative_log_likelihood(self, numbers: Tensor, target: Tensor) -> Tensor:
-        """Return that of the target at each leaf, (members, batch, leaves); by default the cost."""
+        """Return the negative log likelihood of the target at each leaf; by default the cost.
+
+        Parameters
+        ----------
+        numbers : Tensor of shape (members, batch or 1, leaves, numbers)
+            Raw outputs.
+        target : Tensor of shape (batch, ...) or (members, batch, ...)
+
+        Returns
+        -------
+        Tensor of shape (members, batch, leaves)
+        """
         return self.cost(numbers, target)
 
     @abstractmethod
     def mean(self, numbers: Tensor) -> Tensor:
-        """Return what is averaged over leaves, (members, batch or 1, leaves, ...): probabilities, means or moments."""
+        """Return what is averaged over leaves: probabilities, means or moments.
+
+        Parameters
+        ----------
+        numbers : Tensor of shape (members, batch or 1, leaves, numbers)
+            Raw outputs.
+
+        Returns
+        -------
+        Tensor of shape (members, batch or 1, leaves, ...)
+        """
 
     def point(self, numbers: Tensor) -> Tensor:
-        """Return what a leaf predicts, (..., targets): probabilities or means."""
+        """Return what a leaf predicts: probabilities or means.
+
+        Parameters
+        ----------
+        numbers : Tensor of shape (members, batch or 1, leaves, numbers)
+            Raw outputs.
+
+        Returns
+        -------
+        Tensor of shape (members, batch or 1, leaves, targets)
+        """
         return self.mean(numbers)[..., : self.n_targets]
 
     def quantiles(self, arrival: Tensor, numbers: Tensor, levels: Tensor) -> Tensor:
-        """Return quantiles of the mixture of all members' leaves, (rows, quantiles, targets)."""
+        """Return quantiles of the mixture of all members' leaves.
+
+        Parameters
+        ----------
+        arrival : Tensor of shape (members, batch, leaves)
+        numbers : Tensor of shape (members, batch or 1, leaves, numbers)
+            Raw outputs.
+        levels : Tensor of shape (quantiles,)
+
+        Returns
+        -------
+        Tensor of shape (batch, quantiles, targets)
+        """
         raise TypeError(f"the leaves must hold a spread, got {self}")
 
     @abstractmethod
     def score(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return how good the prediction of each row is, at most 1: (members, batch) from (members, batch, ...)."""
+        """Return how good the prediction of each row is, at most 1.
+
+        Parameters
+        ----------
+        predicted : Tensor of shape (members, batch, ...)
+        target : Tensor of shape (batch, ...) or (members, batch, ...)
+
+        Returns
+        -------
+        Tensor of shape (members, batch)
+        """
 
     @property
     def leaf_penalty(self) -> float:
@@ -116,11 +191,26 @@ class Output(ABC):
         return 1.0
 
     def functions(self) -> NDArray[np.float64]:
-        """Return the functions of a leaf's raw outputs that texts show, (functions, numbers)."""
+        """Return the linear functions of a leaf's raw outputs that texts show.
+
+        Returns
+        -------
+        ndarray of shape (functions, numbers)
+        """
         return np.eye(self.n_targets, self.n_numbers)
 
     def function_names(self, names: Sequence[str]) -> tuple[str, ...]:
-        """Name these functions, from the names of classes or target columns."""
+        """Name the functions that texts show.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of classes or target columns.
+
+        Returns
+        -------
+        tuple of str
+        """
         return tuple(names)
 
     def __repr__(self) -> str:
@@ -128,7 +218,15 @@ class Output(ABC):
 
 
 class Classes(Output):
-    """Logits of classes; targets are class numbers, (batch,); the cost is the cross entropy."""
+    """Predicts probabilities of classes.
+
+    Raw outputs are logits, targets class indices, (batch,); the cost is the cross entropy.
+
+    Parameters
+    ----------
+    n_targets : int
+        Number of classes.
+    """
 
     kind = "classes"
     target_dim = 1
@@ -154,21 +252,51 @@ class Classes(Output):
         if numbers.shape[1] == 1:  # a product with indicators, so that no (batch, leaves, classes) exists
             costs = self.costs(numbers)[:, 0]
             return (costs @ self.indicators(target, costs.dtype)).transpose(-1, -2)
-        # Picked where the batch is last, as it lies in memory: the gradient needs no turned copy of all numbers.
+        # Picked with the batch last, as memory is laid out: the gradient needs no transposed copy.
         logs = F.log_softmax(numbers.movedim(1, -1), dim=-2)  # (members, leaves, classes, batch)
         index = (target if target.dim() == 2 else target.unsqueeze(0))[:, None, None, :]  # (members or 1, 1, 1, batch)
         return -torch.take_along_dim(logs, index, dim=-2).squeeze(-2).movedim(-1, 1)
 
     def costs(self, numbers: Tensor) -> Tensor:
-        """Return the cross entropy of each class, were it the target: the shape of `numbers`."""
+        """Return the cross entropy of each class, were it the target.
+
+        Parameters
+        ----------
+        numbers : Tensor of shape (members, batch or 1, leaves, numbers)
+            Raw outputs.
+
+        Returns
+        -------
+        Tensor of the same shape
+        """
         return -_on_dense_axes(F.log_softmax, numbers)
 
     def gradient(self, costs: Tensor, mass: Tensor) -> Tensor:
-        """Return the gradient of ``(mass * costs).sum()`` by the numbers that have these costs."""
+        """Return the gradient of ``(mass * costs).sum()`` by the logits that have these costs.
+
+        Parameters
+        ----------
+        costs : Tensor of shape (members, 1, leaves, classes)
+        mass : Tensor of shape (members, 1, leaves, classes)
+
+        Returns
+        -------
+        Tensor of the same shape
+        """
         return torch.exp(-costs) * mass.sum(-1, keepdim=True) - mass
 
     def indicators(self, target: Tensor, dtype: torch.dtype) -> Tensor:
-        """Return 1 where a row of the target has a class, else 0, (..., classes, batch): the order of fast products."""
+        """Return 1 where a row of the target has a class, else 0, in the axis order of fast products.
+
+        Parameters
+        ----------
+        target : Tensor of shape (batch,) or (members, batch)
+        dtype : torch.dtype
+
+        Returns
+        -------
+        Tensor of shape (..., classes, batch)
+        """
         shape = (*target.shape[:-1], self.n_targets, target.shape[-1])
         return torch.zeros(shape, dtype=dtype, device=target.device).scatter_(-2, target.unsqueeze(-2), 1.0)
 
@@ -176,7 +304,7 @@ class Classes(Output):
         return _on_dense_axes(F.softmax, numbers)
 
     def score(self, predicted: Tensor, target: Tensor) -> Tensor:
-        """Return 1 where the most probable class is right: the mean is the accuracy."""
+        # 1 where the most probable class is right: the mean is the accuracy.
         return (predicted.argmax(-1) == target).to(predicted.dtype)
 
     @property
@@ -186,7 +314,7 @@ class Classes(Output):
         return 2.0 if self.n_targets == 2 else 1.0
 
     def functions(self) -> NDArray[np.float64]:
-        """Return the log odds of the second of two classes, or each logit less their mean."""
+        # The log odds of the second of two classes, or each logit less their mean.
         if self.n_targets == 2:
             return np.array([[-1.0, 1.0]])
         return np.asarray(np.eye(self.n_targets) - 1 / self.n_targets, dtype=np.float64)
@@ -212,7 +340,13 @@ class RealOutput(Output):
 
 
 class Values(RealOutput):
-    """Real values; targets are (batch, targets); the cost is half the squared error, summed over the targets."""
+    """Predicts real values, (batch, targets); the cost is half the squared error, summed over the targets.
+
+    Parameters
+    ----------
+    n_targets : int
+        Target columns.
+    """
 
     kind = "values"
     javascript = "{ leaf: (numbers) => numbers.map((mean) => ({ mean, spread: 0 })) }"
@@ -228,7 +362,7 @@ class Values(RealOutput):
 
 
 class Gaussian(RealOutput):
-    """A mean and a spread for each target; targets are (batch, targets).
+    """Predicts a mean and a spread for each target; targets are (batch, targets).
 
     `mean` gives the first two moments, ``(..., 2 * targets)``: means, then means of squares. Averaged over leaves they
     are the moments of the mixture.
@@ -270,7 +404,17 @@ class Gaussian(RealOutput):
         return 2 * self.n_targets
 
     def parameters(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean, within the limits, and the standard deviation of each leaf and target."""
+        """Return the mean, within the limits, and the standard deviation of each leaf and target.
+
+        Parameters
+        ----------
+        numbers : Tensor of shape (members, batch or 1, leaves, numbers)
+            Raw outputs.
+
+        Returns
+        -------
+        pair of Tensor of shape (members, batch or 1, leaves, targets)
+        """
         mean, spread = self._raw_parameters(numbers)
         return self._limited(mean), spread
 
@@ -288,7 +432,7 @@ class Gaussian(RealOutput):
         """Return means of leaves, (..., targets), within the limits."""
         if self.limits is None:
             return mean
-        # By plain numbers: a tensor of limits would be copied to the device in every call.
+        # By floats: a tensor of limits would be copied to the device in every call.
         each = [mean[..., t : t + 1].clamp(low, high) for t, (low, high) in enumerate(self.limits)]
         return each[0] if len(each) == 1 else torch.cat(each, dim=-1)
 

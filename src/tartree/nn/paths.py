@@ -11,9 +11,9 @@ from tartree.structure import Structure
 
 
 def hard_paths(structure: Structure, arrivals: list[Tensor], branching: Tensor) -> NDArray[np.int64]:
-    """The node of each layer on the most probable way to the leaf of the largest arrival: (members, rows, layers).
+    """Return the node of each layer on the most probable path to the best leaf, (members, rows, layers).
 
-    Nodes are numbers within their layer. Going up, the parent is the one that sends most to the node.
+    Nodes are indices within their layer. Going up, the parent is the one that sends most to the node.
     """
     path = [arrivals[-1].argmax(-1)]  # (members, rows)
     for d in reversed(range(structure.depth)):
@@ -25,7 +25,7 @@ def hard_paths(structure: Structure, arrivals: list[Tensor], branching: Tensor) 
 
 
 def edge_shares(branching: Tensor, branches: Tensor) -> Tensor:
-    """Share that each edge of a layer gets of its parent's arrival, (..., edges); edges that pass on get all of it."""
+    """Return the share of its parent's arrival that each edge of a layer gets, (..., edges)."""
     share = branching.new_ones((*branching.shape[:-1], len(branches)))
     decides = branches >= 0
     share[..., decides] = branching.index_select(-1, branches[decides])

@@ -1,4 +1,4 @@
-"""Leaves that see each number also in pieces: perceptrons learn steps and bends in one feature faster that way."""
+"""Perceptron leaves on a piecewise-linear encoding of the features: they learn steps in a feature faster."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from tartree.nn.families import Family
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 
-#: Where the outermost pieces end, in standard deviations.
+#: Where the outermost bins end, in standard deviations.
 REACH = 2.5
 
 
 class PieceLeaf(Family):
-    """Multilayer perceptrons, one a leaf, whose input is each feature and how far it has come in each of some pieces.
+    """Computes perceptrons, one for each leaf, on features and their piecewise-linear encoding.
 
-    A piece runs from one quantile of a standard normal distribution, which encoded features are near to, to the next:
-    0 below, 1 above, and rising in between (Gorishniy et al. 2022). Pieces are standardised. Every second member may
-    do without them, and see zeros in their place: members that see different things err on different rows.
+    A bin runs from one quantile of a standard normal distribution, which encoded features are near to, to the next:
+    0 below, 1 above, and linear in between (Gorishniy et al. 2022). Bins are standardised. Every second member may
+    see zeros instead: members with different inputs err on different rows.
 
     Parameters
     ----------
@@ -31,11 +31,14 @@ class PieceLeaf(Family):
     n_features : int
     n_numbers : int
     pieces : int, default=8
-        Of each feature.
+        Bins of each feature.
     mixed : bool, default=False
-        Whether every second member sees no pieces.
-    layers, hidden, dropout, members
-        As for `MLPLeaf`; at least two layers.
+        Whether every second member sees no bins.
+    layers : int, default=2
+        At least 2.
+    hidden : int, default=100
+    dropout : float, default=0.0
+    members : int, default=1
     """
 
     capturable = True  # in a CUDA graph
@@ -61,8 +64,8 @@ class PieceLeaf(Family):
         super().__init__()
         if layers < 2:
             raise ValueError(f"layers must be at least 2, got {layers!r}; for linear leaves use MLPLeaf")
-        given: Any = pieces  # the annotation says what should come, not what does
-        if not isinstance(given, numbers.Integral) or pieces < 2:
+        value: Any = pieces  # whatever the annotation
+        if not isinstance(value, numbers.Integral) or pieces < 2:
             raise ValueError(f"pieces must be an integer of at least 2, got {pieces!r}; without pieces use MLPLeaf")
         self.n_numbers, self.n_pieces, self.mixed = n_numbers, int(pieces), mixed
         self.mlp = GroupedMLP(
@@ -73,7 +76,7 @@ class PieceLeaf(Family):
             dropout=dropout,
             members=members,
         )
-        low, high, mean, deviation = normal_pieces(pieces)
+        low, high, mean, deviation = normal_bins(pieces)
         for name, values in (("low", low), ("rise", 1 / (high - low)), ("mean", mean), ("deviation", deviation)):
             self.register_buffer(name, values.float(), persistent=False)
         seen = (torch.arange(members) % 2 == 0).float().view(members, 1, 1)
@@ -85,7 +88,7 @@ class PieceLeaf(Family):
         self._scale_start()
 
     def _scale_start(self) -> None:
-        """Members without pieces begin as perceptrons of the features alone, not of all that the others see."""
+        """Scale members without bins as perceptrons of the features alone."""
         if self.mixed:
             with torch.no_grad():
                 for first in (self.mlp.weights[0], self.mlp.biases[0]):
@@ -93,16 +96,25 @@ class PieceLeaf(Family):
 
     def forward(self, x: Tensor) -> Tensor:
         rows = self.mlp(self.expand(x))  # (members, leaves * numbers, batch)
-        said: Tensor = rows.unflatten(1, (-1, self.n_numbers))
-        return said.movedim(-1, 1)
+        leaf_logits: Tensor = rows.unflatten(1, (-1, self.n_numbers))
+        return leaf_logits.movedim(-1, 1)
 
     def expand(self, x: Tensor) -> Tensor:
-        """Features and their pieces, from (batch, features) or (tables, batch, features)."""
-        come = ((x.unsqueeze(-1) - self.low) * self.rise).clamp(0, 1)  # (..., batch, features, pieces)
-        pieces = ((come - self.mean) / self.deviation).flatten(-2)
+        """Return the features and their piecewise-linear encoding.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, features) or (tables, batch, features)
+
+        Returns
+        -------
+        Tensor of shape (batch, inputs), (tables, batch, inputs) or (members, batch, inputs)
+        """
+        shares = ((x.unsqueeze(-1) - self.low) * self.rise).clamp(0, 1)  # (..., batch, features, bins)
+        bins = ((shares - self.mean) / self.deviation).flatten(-2)
         if self.mixed:
-            x, pieces = self._by_member(x), self._by_member(pieces) * self.seen
-        return torch.cat([x, pieces], dim=-1)
+            x, bins = self._by_member(x), self._by_member(bins) * self.seen
+        return torch.cat([x, bins], dim=-1)
 
     def _by_member(self, x: Tensor) -> Tensor:
         tables = x if x.dim() == 3 else x.unsqueeze(0)
@@ -110,11 +122,11 @@ class PieceLeaf(Family):
         return tables.unsqueeze(1).expand(-1, share, -1, -1).flatten(0, 1)
 
 
-def normal_pieces(count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Where pieces begin and end, and the mean and standard deviation of each, for standard normal numbers."""
+def normal_bins(count: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return the start, end, mean and standard deviation of each bin, (bins,), for standard normal values."""
     normal = NormalDist()
-    inner = [normal.inv_cdf(place / count) for place in range(1, count)]
+    inner = [normal.inv_cdf(k / count) for k in range(1, count)]
     edges = torch.tensor([-REACH, *inner, REACH], dtype=torch.float64)
-    places = torch.tensor([normal.inv_cdf((place + 0.5) / 4096) for place in range(4096)], dtype=torch.float64)
-    come = ((places.unsqueeze(1) - edges[:-1]) / edges.diff()).clamp(0, 1)  # (places, pieces)
-    return edges[:-1], edges[1:], come.mean(0), come.std(0, correction=0)
+    values = torch.tensor([normal.inv_cdf((k + 0.5) / 4096) for k in range(4096)], dtype=torch.float64)
+    shares = ((values.unsqueeze(1) - edges[:-1]) / edges.diff()).clamp(0, 1)  # (values, bins)
+    return edges[:-1], edges[1:], shares.mean(0), shares.std(0, correction=0)

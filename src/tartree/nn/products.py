@@ -1,6 +1,6 @@
 """Matrix products of many small models at once: the nodes or the leaves of all members.
 
-Memory is laid out with the batch last, as `ops.native` wants it: units are rows, and a batch is a contiguous row.
+Memory is laid out with the batch last, as in `ops.native`: units are rows, and a batch is a contiguous row.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tartree.ops.index_tables import kept_on_device
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """One linear map a unit: ``(members, units, batch)`` from shared or own input.
+    """Apply a linear map for each unit: ``(members, units, batch)`` from input shared by the members or not.
 
     Parameters
     ----------
     x : Tensor of shape (batch, features), shared by the members, or (tables, batch, features)
-        With several tables, equally many members in a row share each; with as many as members, each has its own.
+        With several tables, consecutive members share each, equally many.
     weight : Tensor of shape (members, units, features)
     bias : Tensor of shape (members, units), optional
     """
@@ -31,7 +31,7 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     tables = x.shape[0] if x.dim() == 3 else 1
     if x.dim() not in (2, 3) or x.shape[-1] != features or not tables or members % tables:
         raise ValueError(
-            f"input must be (batch, {features}), or ({members}, batch, {features}) with an own batch for each member, "
+            f"input must be (batch, {features}), or ({members}, batch, {features}) with a batch for each member, "
             f"got shape {tuple(x.shape)}"
         )
     if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
@@ -40,9 +40,9 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             "change the one with x.to(dtype) or the other with tree.to(dtype)"
         )
     if x.dim() == 3:
-        own, weight = x.transpose(-1, -2), weight.reshape(tables, -1, features)
-        rows = torch.bmm(weight, own) if bias is None else torch.baddbmm(bias.view(tables, -1, 1), weight, own)
-        return rows.view(members, units, -1)
+        rows, weight = x.transpose(-1, -2), weight.reshape(tables, -1, features)
+        out = torch.bmm(weight, rows) if bias is None else torch.baddbmm(bias.view(tables, -1, 1), weight, rows)
+        return out.view(members, units, -1)
     units_first, shared = weight.flatten(0, 1), x.t()
     flat = torch.mm(units_first, shared) if bias is None else torch.addmm(bias.reshape(-1, 1), units_first, shared)
     return flat.view(members, units, x.shape[0])
@@ -79,7 +79,7 @@ class GroupedMLP(nn.Module):
         members: int = 1,
     ) -> None:
         super().__init__()
-        values: Any = (dropout, hidden)  # annotations say what should come, not what does
+        values: Any = (dropout, hidden)  # whatever the annotations
         if not isinstance(values[0], numbers.Real) or not 0 <= dropout < 1:
             raise ValueError(f"dropout must be from 0 to below 1, got {dropout!r}")
         if layers > 1 and (not isinstance(values[1], numbers.Integral) or hidden < 1):
@@ -92,7 +92,7 @@ class GroupedMLP(nn.Module):
         self.biases = nn.ParameterList()
         for layer in range(layers):
             first, last = layer == 0, layer == layers - 1
-            # Groups meet the same input first and have their own after that; the last map has ragged outputs.
+            # In the first layer groups have the same input, then their hidden units; the last map has ragged outputs.
             lead = (members, n_outputs) if last else (members, groups * hidden) if first else (members, groups, hidden)
             self.weights.append(torch.empty(*lead, n_features if first else hidden))
             self.biases.append(torch.empty(lead))
@@ -105,7 +105,7 @@ class GroupedMLP(nn.Module):
         return max(int(self.weights[0].shape[-1]), *widths)
 
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
-        """Draw new weights as torch's linear layers do; with one generator a member, each member draws its own."""
+        """Draw new weights as torch's linear layers do, each member by its generator if there are some."""
         for weight, bias in zip(self.weights, self.biases, strict=True):
             bound = max(1, weight.shape[-1]) ** -0.5
             draw_uniform_(weight, bound, generators)
@@ -118,7 +118,7 @@ class GroupedMLP(nn.Module):
         return outputs + bias.unsqueeze(-1)
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The outputs without their biases, and the biases, (members, outputs), for whoever can add them on the way."""
+        """Return the outputs without their biases, and the biases, (members, outputs)."""
         if len(self.weights) == 1:
             return affine(x, self.weights[0]), self.biases[0]
         rows = affine(x, self.weights[0])
@@ -131,8 +131,8 @@ class GroupedMLP(nn.Module):
     def _outputs(self, units: Tensor) -> Tensor:
         weight: Tensor = self.weights[-1]  # (members, outputs, hidden)
         if len(set(self.sizes)) <= 1:
-            own: Tensor = weight.unflatten(1, (len(self.sizes), -1))
-            return torch.matmul(own, units).flatten(1, 2)
+            by_group: Tensor = weight.unflatten(1, (len(self.sizes), -1))
+            return torch.matmul(by_group, units).flatten(1, 2)
         # Ragged outputs: groups with equally many at once, then back into order.
         equal_groups, order = _groups_by_size(tuple(self.sizes), weight.device)
         parts = [torch.matmul(weight[:, outputs], units[:, groups]).flatten(1, 2) for groups, outputs in equal_groups]
@@ -141,7 +141,7 @@ class GroupedMLP(nn.Module):
 
 @kept_on_device
 def _groups_by_size(sizes: tuple[int, ...], device: torch.device) -> tuple[list[tuple[Tensor, Tensor]], Tensor]:
-    """For each size, its groups and their outputs, (groups, size); and the place of each output when all are joined."""
+    """Return groups and outputs, (groups, size), of each size, and the index of each output when all are joined."""
     counts = torch.tensor(sizes)
     firsts = counts.cumsum(0) - counts
     equal_groups = []
@@ -153,16 +153,16 @@ def _groups_by_size(sizes: tuple[int, ...], device: torch.device) -> tuple[list[
 
 
 def draw_uniform_(parameter: Tensor, bound: float, generators: Sequence[torch.Generator] | None) -> None:
-    """Fill a parameter, (members, ...), with uniform numbers from -bound to bound, each member by its own generator."""
+    """Fill a parameter, (members, ...), with uniform numbers from -bound to bound, each member by its generator."""
     with torch.no_grad():
         if generators is None:
             parameter.uniform_(-bound, bound)
             return
         if len(generators) != len(parameter):
-            raise ValueError(f"one generator a member is needed, got {len(generators)} for {len(parameter)}")
-        for own, generator in zip(parameter, generators, strict=True):
-            if own.device == generator.device:
-                own.uniform_(-bound, bound, generator=generator)
+            raise ValueError(f"generators must be one for each of {len(parameter)} members, got {len(generators)}")
+        for part, generator in zip(parameter, generators, strict=True):
+            if part.device == generator.device:
+                part.uniform_(-bound, bound, generator=generator)
             else:
-                drawn = torch.empty(own.shape, dtype=own.dtype, device=generator.device)
-                own.copy_(drawn.uniform_(-bound, bound, generator=generator))
+                drawn = torch.empty(part.shape, dtype=part.dtype, device=generator.device)
+                part.copy_(drawn.uniform_(-bound, bound, generator=generator))

@@ -1,4 +1,4 @@
-"""Splits of trees grown elsewhere, as a decision function: exact, hard, and not trained."""
+"""Splits of imported trees as a decision function: exact, hard, and not trained."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tartree.nn.axis_decision import SURE, check_two_children
 from tartree.nn.families import Family
 from tartree.structure import Structure
 
-ZERO = float(np.float32(1e-35))  # up to here a number counts as zero, for splits that take zero for a gap
+ZERO = float(np.float32(1e-35))  # up to this a value counts as zero, for splits that take zero for a missing value
 
 
 class SplitDecision(Family):
-    """Each node sends a row to its first child where a feature is at most a threshold, or is one of a set of levels.
+    """Sends a row to the first child of a node if a feature is at most a threshold, or one of a set of levels.
 
     The input is (batch, features), or (batch, 2 features): the features and, behind them, marks that are 1 where a
-    feature has a gap. Numbers are buffers in double precision; there is nothing to train.
+    feature is missing. Thresholds are buffers in double precision; there is nothing to train.
 
     Parameters
     ----------
@@ -30,11 +30,11 @@ class SplitDecision(Family):
         Without the marks.
     feature, threshold : array of shape (nodes,)
     gap_first : array of bool of shape (nodes,), optional
-        Whether a gap goes to the first child; without it, the input has no marks.
+        Whether a missing value goes to the first child; without it, the input has no marks.
     zero_is_gap : array of bool of shape (nodes,), optional
-        Whether zero counts as a gap too.
+        Whether zero counts as a missing value too.
     levels : mapping of int to array of int, optional
-        For some nodes, the levels, numbers from 0, that go to the first child; the threshold is not looked at.
+        For some nodes, the levels, from 0, that go to the first child; the threshold is ignored.
 
     Examples
     --------
@@ -78,8 +78,8 @@ class SplitDecision(Family):
             self.register_buffer(name, torch.from_numpy(array))
         if nodes and not 0 <= int(self.feature.min()) <= int(self.feature.max()) < n_features:
             raise ValueError(f"feature must be from 0 to {n_features - 1}, got {self.feature.tolist()}")
-        own, table = level_table(levels or {})
-        self.register_buffer("level_nodes", torch.from_numpy(own))
+        nodes_with_levels, table = level_table(levels or {})
+        self.register_buffer("level_nodes", torch.from_numpy(nodes_with_levels))
         self.register_buffer("level_table", torch.from_numpy(table))
 
     def step_parameters(self) -> tuple[Tensor, Tensor] | None:
@@ -94,19 +94,19 @@ class SplitDecision(Family):
         values = x[:, self.feature]  # (batch, nodes)
         first = values <= self.threshold
         if len(self.level_nodes):
-            own = values[:, self.level_nodes]
+            tested = values[:, self.level_nodes]
             last = self.level_table.shape[1] - 1  # the column of levels that are in no set
-            level = torch.where((own > -1) & (own < last), own, float(last)).long()
+            level = torch.where((tested > -1) & (tested < last), tested, float(last)).long()
             first[:, self.level_nodes] = self.level_table.gather(1, level.t()).t()
         if self.has_gaps:
-            gap = x[:, self.n_features + self.feature] > 0
-            gap |= self.zero_is_gap & (values >= -ZERO) & (values <= ZERO)
-            first = torch.where(gap, self.gap_first, first)
+            missing = x[:, self.n_features + self.feature] > 0
+            missing |= self.zero_is_gap & (values >= -ZERO) & (values <= ZERO)
+            first = torch.where(missing, self.gap_first, first)
         return torch.where(first, SURE, -SURE).to(x.dtype).unsqueeze(0)
 
 
 def level_table(levels: Mapping[int, NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The nodes with sets of levels, and who goes to the first child, (those nodes, levels and one for all others).
+    """Return the nodes with sets of levels, and which levels go to the first child, (nodes, levels and one for others).
 
     >>> nodes, table = level_table({1: np.array([0, 2])})
     >>> nodes.tolist(), table.tolist()

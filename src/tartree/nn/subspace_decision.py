@@ -23,8 +23,10 @@ class SubspaceDecision(Family):
     n_features : int
     share : float, default=0.5
         Share of the features that a node sees, at least one.
-    layers, hidden, dropout, members
-        As for `MLPDecision`.
+    layers : int, default=1
+    hidden : int, default=16
+    dropout : float, default=0.0
+    members : int, default=1
     """
 
     seen: Tensor
@@ -53,7 +55,13 @@ class SubspaceDecision(Family):
         self.reset_parameters()
 
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
-        """Draw weights and features; with one generator a member, each member draws its own."""
+        """Draw weights and features.
+
+        Parameters
+        ----------
+        generators : sequence of torch.Generator, optional
+            One for each member.
+        """
         self.mlp.reset_parameters(generators)
         members, _, features = self.seen.shape
         for member in range(members):

@@ -29,14 +29,21 @@ LeafFactory = Callable[[Structure, int, int, int], nn.Module]  # (structure, n_f
 
 
 class Leaves(NamedTuple):
-    """What a tree computes for a batch: who arrives where, and what is said there."""
+    """Holds what a tree computes for a batch: arrival at the leaves and their raw outputs.
+
+    Parameters
+    ----------
+    arrival : Tensor of shape (members, batch, leaves)
+    numbers : Tensor of shape (members, batch or 1, leaves, numbers)
+        Raw outputs of the leaves; the batch axis is 1 if they are constant.
+    """
 
     arrival: Tensor  # (members, batch, leaves)
-    numbers: Tensor  # (members, batch, leaves, numbers); a batch axis of 1 where leaves are constant
+    numbers: Tensor  # (members, batch, leaves, numbers); a batch axis of 1 if leaves are constant
 
 
 class Tree(nn.Module):
-    """A tree, or `members` trees of the same structure side by side.
+    """Predicts by a tree, or `members` trees of the same structure side by side.
 
     Parameters
     ----------
@@ -44,9 +51,9 @@ class Tree(nn.Module):
     decision : nn.Module
         f: input to logits, (members, batch, structure.n_logits).
     leaf : nn.Module
-        g: input to numbers of leaves, (members, batch or 1, leaves, output.n_numbers).
+        g: input to raw outputs of leaves, (members, batch or 1, leaves, output.n_numbers).
     output : Output
-        What the numbers mean: `Classes`, `Values` or `Gaussian`.
+        Meaning of the raw outputs: `Classes`, `Values` or `Gaussian`.
     branching : Branching, optional
         Logits to arrivals; softmax by default.
 
@@ -91,10 +98,35 @@ class Tree(nn.Module):
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
     ) -> Tree:
-        """Make a tree from the paper's numbers: H is `decision_layers` and L is `leaf_layers`.
+        """Make a tree from settings.
 
-        `decision` and `leaf` replace f and g by your own: functions that make a module. A module as `decision`, from
-        (batch, features) to (batch, width), is copied and becomes the network below all nodes; see `Backbone`.
+        Parameters
+        ----------
+        structure : Structure
+        n_features : int
+        output : Output
+        decision_layers : int, default=1
+            H of the paper: linear maps of a decision.
+        leaf_layers : int, default=1
+            L of the paper: linear maps of a leaf; 0 for constant leaves.
+        hidden : int, default=100
+            Hidden units of each node and leaf.
+        share : {"node", "layer"}, default="node"
+            Who shares hidden units of decisions.
+        dropout : float, default=0.0
+        branching : str, Activation or callable, default="softmax"
+        temperature : float or "learned", default=1.0
+        members : int, default=1
+        decision : callable or nn.Module, optional
+            Replaces f: a function of structure, features and members that makes a module; or a network
+            from (batch, features) to (batch, width), which is copied, see `Backbone`.
+        leaf : callable, optional
+            Replaces g: a function of structure, features, raw outputs of a leaf and members that makes a
+            module.
+
+        Returns
+        -------
+        Tree
         """
         for name, value, least in [
             ("n_features", n_features, 0),
@@ -144,7 +176,7 @@ class Tree(nn.Module):
 
     @property
     def width(self) -> int:
-        """Numbers of the widest tensor of a prediction, for each row and member."""
+        """Elements of the widest tensor of a prediction, for each row and member."""
         leaves_and_nodes = self.output.n_numbers * self.structure.n_leaves + sum(self.structure.widths)
         return max([leaves_and_nodes, *(module.width for module in self.modules() if isinstance(module, GroupedMLP))])
 
@@ -152,7 +184,13 @@ class Tree(nn.Module):
         return f"{self.structure}, {self.output}"
 
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
-        """Draw new parameters; with one generator a member, a member draws the same whatever stands beside it."""
+        """Draw new parameters.
+
+        Parameters
+        ----------
+        generators : sequence of torch.Generator, optional
+            One for each member, which then draws the same whatever the other members are.
+        """
         for module in (self.decision, self.leaf):
             if reset := getattr(module, "reset_parameters", None):
                 reset(generators)
@@ -160,7 +198,16 @@ class Tree(nn.Module):
             nn.init.zeros_(self.branching.log_scale)
 
     def forward(self, x: Tensor) -> Leaves:
-        """Arrivals and leaf numbers, from (batch, features), shared, or (members, batch, features)."""
+        """Compute arrivals and raw outputs of the leaves.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, features), shared by the members, or (members, batch, features)
+
+        Returns
+        -------
+        Leaves
+        """
         if x.dim() not in (2, 3) or not x.is_floating_point():
             raise ValueError(
                 "input must be floating-point rows, (batch, features) or (members, batch, features), "
@@ -170,7 +217,17 @@ class Tree(nn.Module):
         return self.checked(self.decision(x), self.leaf(x))
 
     def checked(self, logits: Tensor, leaf_logits: Tensor) -> Leaves:
-        """Arrivals and leaf numbers from what f and g gave, if these have the shapes they must have."""
+        """Return arrivals and raw outputs from those of f and g, if these have the right shapes.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (members, batch, logits)
+        leaf_logits : Tensor of shape (members, batch or 1, leaves, numbers)
+
+        Returns
+        -------
+        Leaves
+        """
         self.check_shapes(logits, leaf_logits)
         return Leaves(self.branching(logits), leaf_logits)
 
@@ -228,7 +285,13 @@ class Tree(nn.Module):
         return f.parts(x) if dispatch.adds_bias_later(f) else (f(x), None)
 
     def check_shapes(self, logits: Tensor, leaf_logits: Tensor) -> None:
-        """Raise unless what f and g gave has the shapes it must have."""
+        """Raise unless the outputs of f and g have the right shapes.
+
+        Parameters
+        ----------
+        logits : Tensor
+        leaf_logits : Tensor
+        """
         if logits.dim() != 3:
             raise ValueError(
                 f"the decision must give (members, batch, {self.structure.n_logits}), "
@@ -243,13 +306,31 @@ class Tree(nn.Module):
             )
 
     def arrivals(self, x: Tensor) -> list[Tensor]:
-        """Arrival at every layer, root first, each (members, batch, nodes)."""
+        """Return the arrival at every layer, root first.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, features), shared by the members, or (members, batch, features)
+
+        Returns
+        -------
+        list of Tensor of shape (members, batch, nodes)
+        """
         return self.branching.arrivals(self.decision(x))
 
     def predict(self, x: Tensor, selection: Selection = "multi") -> Tensor:
-        """What each member predicts, (members, batch, ...): probabilities of classes, values, or moments.
+        """Predict probabilities of classes, values, or moments, with each member.
 
         As everywhere in torch, call `eval()` before: in training mode, dropout makes predictions random.
+
+        Parameters
+        ----------
+        x : Tensor of shape (batch, features), shared by the members, or (members, batch, features)
+        selection : {"multi", "single"}, default="multi"
+
+        Returns
+        -------
+        Tensor of shape (members, batch, ...)
         """
         if selection == "single" and (chosen := best_leaf_logits(self, x)) is not None:
             return self.output.mean(chosen).squeeze(2)
@@ -261,10 +342,18 @@ class Tree(nn.Module):
 
 
 def combine(arrival: Tensor, values: Tensor, selection: Selection) -> Tensor:
-    """The leaf-combining function h: (members, batch, ...) from (members, batch, leaves) and values of leaves.
+    """Combine the leaves: the function h of the paper.
 
-    ``"multi"`` is the mean of the leaves weighted by arrival (Eq. 5), ``"single"`` the leaf of the largest arrival
-    (Eq. 6).
+    Parameters
+    ----------
+    arrival : Tensor of shape (members, batch, leaves)
+    values : Tensor of shape (members, batch or 1, leaves, ...)
+    selection : {"multi", "single"}
+        The mean of the leaves weighted by arrival (Eq. 5), or the leaf of the largest arrival (Eq. 6).
+
+    Returns
+    -------
+    Tensor of shape (members, batch, ...)
     """
     if selection not in ("multi", "single"):
         raise ValueError(f"selection must be 'multi' or 'single', got {selection!r}")
@@ -276,7 +365,7 @@ def combine(arrival: Tensor, values: Tensor, selection: Selection) -> Tensor:
 
 
 def _pick_leaves(values: Tensor, leaf: Tensor) -> Tensor:
-    """What one leaf of each row says, (members, batch, ...), from (members, batch or 1, leaves, ...)."""
+    """Return the value of one leaf of each row, (members, batch, ...), from (members, batch or 1, leaves, ...)."""
     if values.shape[1] == 1:
         return torch.take_along_dim(values[:, 0], leaf[..., None], dim=1)
     return torch.take_along_dim(values, leaf[..., None, None], dim=2).squeeze(2)

@@ -1,7 +1,7 @@
 """The operation of the library: from the decisions of all nodes to the probability of arriving at each leaf.
 
 Tensors are ``(..., nodes)``, with any leading axes: usually ``(members, batch, nodes)``. Logits and branching
-probabilities of all layers stand in one axis, in the order that `Structure` says.
+probabilities of all layers are in one axis, in the order of `Structure`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MODULES = {"fused": fused, "native": native, "reference": reference}
 
 
 def tconv(arrival: Tensor, branching: Tensor, stride: int) -> Tensor:
-    """Arrival at the next layer: the transposed convolution of the paper's Algorithm 2.
+    """Return the arrival at the next layer: the transposed convolution of the paper's Algorithm 2.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def arrival(
 def arrival(
     logits: Tensor, structure: Structure, *, layers: bool = False, backend: Backend = "auto"
 ) -> Tensor | list[Tensor]:
-    """Arrival at the leaves, from the logits of all nodes.
+    """Return the arrival at the leaves, from the logits of all nodes.
 
     A node with two children has one logit ``z`` and the branching ``(sigmoid(z), sigmoid(-z))``; one with more children
     has a logit for each and their softmax; one with a single child has none.
@@ -83,7 +83,7 @@ def arrival(
     layers : bool, default=False
         Return the arrival at every layer, root first, as a list.
     backend : {"auto", "fused", "native", "reference"}, default="auto"
-        By itself, `fused` on a GPU that has it, else `native`.
+        "auto" is the fused one on a GPU with Triton, else the native one.
 
     Returns
     -------
@@ -112,14 +112,20 @@ def spread(
 def spread(
     branching: Tensor, structure: Structure, *, layers: bool = False, backend: Backend = "auto"
 ) -> Tensor | list[Tensor]:
-    """Arrival at the leaves, from the branching probabilities of all nodes; for decisions other than softmax.
+    """Return the arrival at the leaves, from branching probabilities, for activations other than softmax.
 
     Parameters
     ----------
     branching : Tensor of shape (..., structure.n_branches)
         For each node that decides, the probabilities of its children.
-    structure, layers, backend
-        As for `arrival`.
+    structure : Structure
+    layers : bool, default=False
+        Return the arrival at every layer, root first, as a list.
+    backend : {"auto", "native", "reference"}, default="auto"
+
+    Returns
+    -------
+    Tensor of shape (..., structure.n_leaves), or a list of tensors of shape (..., structure.widths[d])
 
     Examples
     --------
@@ -135,10 +141,25 @@ def spread(
 
 
 def branch(logits: Tensor, structure: Structure, activation: ActivationFunction = torch.softmax) -> Tensor:
-    """Branching probabilities, (..., structure.n_branches), from logits, (..., structure.n_logits).
+    """Return branching probabilities from logits.
 
-    ``activation(logits, axis)`` turns the logits of nodes with equally many children into distributions along an axis.
-    The one logit ``z`` of a node with two children reaches it as the pair ``(z / 2, -z / 2)``.
+    Parameters
+    ----------
+    logits : Tensor of shape (..., structure.n_logits)
+    structure : Structure
+    activation : callable, default=torch.softmax
+        ``activation(logits, axis)`` turns the logits of nodes with equally many children into
+        distributions along an axis. The one logit ``z`` of a node with two children reaches it as the
+        pair ``(z / 2, -z / 2)``.
+
+    Returns
+    -------
+    Tensor of shape (..., structure.n_branches)
+
+    Examples
+    --------
+    >>> branch(torch.zeros(1), Structure(1))
+    tensor([0.5000, 0.5000])
     """
     structure.check_last_axis("logits", logits.shape, structure.n_logits)
     check_finite("logits", logits)
@@ -153,8 +174,8 @@ def _module(backend: str) -> ModuleType:
 
 
 def check_finite(what: str, x: Tensor) -> None:
-    """Raise if there are NaN or infinities, where that can be told without waiting for a device."""
-    # On a GPU, and in a compiled graph, looking would stop everything to wait for the answer.
+    """Raise if there are NaN or infinities, if that can be checked without waiting for a device."""
+    # On a GPU, and in a compiled graph, the check would wait for the result.
     if x.device.type != "cpu" or torch.compiler.is_compiling():
         return
     with torch.no_grad():

@@ -67,12 +67,12 @@ def _branch(rows: Tensor, structure: Structure, activation: ActivationFunction) 
     mixed = len(structure.fans) > 1
     logits_of_fans, order = _fans_on(structure, rows.device) if mixed else ([], None)
     for i, fan in enumerate(structure.fans):
-        own = rows.index_select(-2, logits_of_fans[i]) if mixed else rows
+        logits = rows.index_select(-2, logits_of_fans[i]) if mixed else rows
         if fan.n_children == 2:
-            own = torch.stack([own / 2, own / -2], dim=-2)  # the one logit is the difference of two
+            logits = torch.stack([logits / 2, logits / -2], dim=-2)  # the one logit is the difference of two
         else:
-            own = own.unflatten(-2, (-1, fan.n_children))  # (..., nodes, children, batch)
-        parts.append(activation(own, -2).flatten(-3, -2))
+            logits = logits.unflatten(-2, (-1, fan.n_children))  # (..., nodes, children, batch)
+        parts.append(activation(logits, -2).flatten(-3, -2))
     if not parts:
         return rows
     return parts[0] if order is None else torch.cat(parts, dim=-2).index_select(-2, order)
@@ -80,14 +80,14 @@ def _branch(rows: Tensor, structure: Structure, activation: ActivationFunction) 
 
 @kept_on_device
 def _fans_on(structure: Structure, device: torch.device) -> tuple[list[Tensor], Tensor]:
-    """The logits of each fan, and where each branch stands when the branches of all fans are joined."""
+    """Return the logits of each fan, and the index of each branch when the branches of all fans are joined."""
     branches = np.concatenate([fan.branches.ravel() for fan in structure.fans])
     *logits, order = _on(device, *(fan.logits.ravel() for fan in structure.fans), np.argsort(branches))
     return logits, order
 
 
 class Expected(NamedTuple):
-    """What rows may expect of the leaves, and the gradient of its mean."""
+    """Holds the expected value of the leaves for each row, and the gradient of its mean."""
 
     value: Tensor  # (members, batch)
     logits: Tensor  # (members, batch, nodes)
@@ -96,7 +96,7 @@ class Expected(NamedTuple):
 
 
 def expect(logits: Tensor, bias: Tensor | None, values: Tensor, share: Tensor) -> Expected:
-    """The way down and up a binary tree in one go, with nothing kept for autograd: five passes over memory.
+    """Go down and up a binary tree with nothing kept for autograd: five passes over memory.
 
     Parameters
     ----------
@@ -104,9 +104,9 @@ def expect(logits: Tensor, bias: Tensor | None, values: Tensor, share: Tensor) -
         Of all nodes, without their biases. They are overwritten.
     bias : Tensor of shape (members, nodes), optional
     values : Tensor of shape (members, batch, leaves)
-        What each leaf gives to each row.
+        Value of each leaf for each row.
     share : Tensor of shape (members or 1, batch)
-        Of each row in the mean.
+        Share of each row in the mean.
     """
     left = logits.transpose(-1, -2)  # (members, nodes, batch), as is everything below
     left = left if left.is_contiguous() else left.contiguous()
@@ -120,15 +120,15 @@ def expect(logits: Tensor, bias: Tensor | None, values: Tensor, share: Tensor) -
     arrivals, arrivals_lease = borrow((members, 2 * nodes, batch), left)  # at the children of all nodes
     to_left, to_right = arrivals[:, 0::2], arrivals[:, 1::2]
     above = share.unsqueeze(1).expand(members, 1, batch)
-    for own, left_child, right_child, children in zip(
+    for go_left, left_child, right_child, children in zip(
         layers,
         to_left.split(widths, dim=1),
         to_right.split(widths, dim=1),
         arrivals.split([2 * width for width in widths], dim=1),
         strict=True,
     ):
-        # What does not go left goes right: to the rounding of what arrives, which is enough for a mean over leaves.
-        torch.mul(above, own, out=left_child)
+        # The rest goes right: exact to the rounding of the arrival, which is enough for a mean over leaves.
+        torch.mul(above, go_left, out=left_child)
         torch.sub(above, left_child, out=right_child)
         above = children
 
@@ -137,14 +137,14 @@ def expect(logits: Tensor, bias: Tensor | None, values: Tensor, share: Tensor) -
     inner, lowest = expected.split([nodes // 2, nodes - nodes // 2], dim=1)
     inner_right, leaves_right = expected[:, 2::2], leaves[:, 1::2]
     torch.lerp(leaves_right, leaves[:, 0::2], layers[-1], out=lowest)
-    for own, nodes_, left_child, right_child in zip(
+    for go_left, nodes_, left_child, right_child in zip(
         layers[-2::-1],
         inner.split(widths[:-1], dim=1)[::-1],
         expected[:, 1::2].split(widths[:-1], dim=1)[::-1],
         inner_right.split(widths[:-1], dim=1)[::-1],
         strict=True,
     ):
-        torch.lerp(right_child, left_child, own, out=nodes_)
+        torch.lerp(right_child, left_child, go_left, out=nodes_)
 
     # In the gradient p b_0 b_1 (v_0 - v_1), p b_1 is what went right, and b_0 (v_0 - v_1) how much more the node gives
     # than its right child.
@@ -226,11 +226,11 @@ class _IrregularSpread(torch.autograd.Function):
             flow = slots.index_select(-2, parents)
             flow[..., : len(branches), :] *= branching.index_select(-2, branches)  # the rest passes on
             slots.index_add_(-2, children, flow)
-        wanted = slots_of_layers if layers else slots_of_layers[-1:]
-        ctx.steps, ctx.wanted = steps, wanted
+        returned = slots_of_layers if layers else slots_of_layers[-1:]
+        ctx.steps, ctx.returned = steps, returned
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(branching, slots)
-        return tuple(slots.index_select(-2, own) for own in wanted)
+        return tuple(slots.index_select(-2, layer) for layer in returned)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, None, None]:
@@ -238,9 +238,9 @@ class _IrregularSpread(torch.autograd.Function):
         branching, slots = ctx.saved_tensors
         gradient = torch.empty_like(branching)
         values = torch.zeros_like(slots)
-        for own, grad in zip(ctx.wanted, grads, strict=True):
+        for layer, grad in zip(ctx.returned, grads, strict=True):
             if grad is not None:
-                values.index_add_(-2, own, grad)
+                values.index_add_(-2, layer, grad)
         for parents, children, branches in reversed(ctx.steps):
             below = values.index_select(-2, children)
             deciding = below[..., : len(branches), :]
@@ -262,7 +262,7 @@ def _on(device: torch.device, *arrays: NDArray[np.int64]) -> list[Tensor]:
 
 
 def _refuse_second_derivatives() -> None:
-    """Gradients are enabled in a backward only for those who differentiate it; what it computes has no graph."""
+    """Raise if a backward pass is differentiated: only then gradients are enabled in it."""
     if torch.is_grad_enabled():
         raise NotImplementedError(
             "the native backend must be differentiated once, got create_graph=True; "
@@ -271,13 +271,13 @@ def _refuse_second_derivatives() -> None:
 
 
 def _lowest_arrival(logits: Tensor, structure: Structure) -> Tensor:
-    """Arrival (..., leaves, batch) of a binary tree where there is no way back: a layer at a time, nothing kept."""
+    """Return the arrival (..., leaves, batch) of a binary tree without gradient: a layer at a time, nothing kept."""
     above = logits.new_ones((*logits.shape[:-2], 1, logits.shape[-1]))
-    for own in logits.split(structure.layer_logits, dim=-2):
-        below = logits.new_empty((*logits.shape[:-2], 2 * own.shape[-2], logits.shape[-1]))
+    for part in logits.split(structure.layer_logits, dim=-2):
+        below = logits.new_empty((*logits.shape[:-2], 2 * part.shape[-2], logits.shape[-1]))
         left, right = below[..., 0::2, :], below[..., 1::2, :]
-        torch.sigmoid(own, out=left).mul_(above)
-        torch.neg(own, out=right).sigmoid_().mul_(above)
+        torch.sigmoid(part, out=left).mul_(above)
+        torch.neg(part, out=right).sigmoid_().mul_(above)
         above = below
     return above
 
@@ -304,9 +304,9 @@ def _walk_down(branching: Tensor, structure: Structure) -> tuple[Tensor, ...]:
 def _walk_up(
     branching: Tensor, structure: Structure, grads: tuple[Tensor | None, ...]
 ) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
-    """From the leaves to the root, for each layer: its number, branching, value of each node, value of each child.
+    """Yield, from the leaves to the root, each layer, its branching, values of its nodes and of their children.
 
-    The value of a node is the derivative of the outcome by its arrival: what is expected below it. It is the mean of
+    The value of a node is the derivative of the result by its arrival: the expected value below it. It is the mean of
     its children's values weighted by its branching, a windowed gather.
     """
     window, stride = structure.window, structure.stride
@@ -321,9 +321,9 @@ def _walk_up(
         for j in range(1, window):
             values.addcmul_(below.select(-2, j), b.select(-2, j))
         yield d, b, values, below
-        own = of_layer[d]
-        if own is not None:
-            values = values + own
+        gradient = of_layer[d]
+        if gradient is not None:
+            values = values + gradient
 
 
 def _by_node(branching: Tensor, structure: Structure) -> list[Tensor]:

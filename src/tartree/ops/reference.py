@@ -28,7 +28,23 @@ def branch(logits: Tensor, structure: Structure) -> Tensor:
 
 
 def transition_matrices(branching: Tensor, structure: Structure) -> list[Tensor]:
-    """T_d of each layer, (..., nodes of layer d + 1, nodes of layer d): each column is a distribution."""
+    """Return the transition matrix of each layer; each column is a distribution.
+
+    Parameters
+    ----------
+    branching : Tensor of shape (..., structure.n_branches)
+    structure : Structure
+
+    Returns
+    -------
+    list of Tensor of shape (..., structure.widths[d + 1], structure.widths[d])
+
+    Examples
+    --------
+    >>> transition_matrices(torch.tensor([0.3, 0.7]), Structure(1))
+    [tensor([[0.3000],
+            [0.7000]])]
+    """
     matrices = []
     for d in range(structure.depth):
         parents, children, branches = structure.edges(d)

@@ -1,7 +1,7 @@
-"""Large buffers on a CPU that are used again, step after step.
+"""Large buffers on a CPU that are reused, step after step.
 
-What a step frees goes back to the system, which hands it out again only after clearing it; for a deep tree that takes a
-fifth of the step. A buffer is lent for as long as its lease lives, and goes to the next who needs about the same size.
+Memory that a step frees goes back to the system, which clears it before the next use; for a deep tree that takes a
+fifth of the step. A buffer is lent for as long as its lease lives, then reused for about the same size.
 No more is held than was lent at once of late: the least recently used goes first, and all of it after a training.
 """
 
@@ -20,7 +20,7 @@ LATELY = 256  # loans, of which a step takes a few
 
 
 class _Pool:
-    """Buffers that wait for the next who needs them."""
+    """Holds free buffers."""
 
     def __init__(self) -> None:
         self.returned: deque[Tensor] = deque()  # leases may end at any time, also within a loan: they only append
@@ -31,7 +31,7 @@ class _Pool:
         self.lock = threading.Lock()
 
     def take(self, size: int, like: Tensor) -> Tensor:
-        """A buffer of at least `size` numbers."""
+        """Return a buffer of at least `size` elements."""
         quantum = max(1, 1 << (size.bit_length() - 4))  # sizes that differ a little are one
         size = -(-size // quantum) * quantum
         with self.lock:
@@ -63,7 +63,7 @@ _pool = _Pool()
 
 
 class Lease:
-    """Holds a buffer; when the lease is gone, the buffer is free for others."""
+    """Holds a buffer; when the lease is deleted, the buffer is free."""
 
     def __init__(self, buffer: Tensor) -> None:
         self.buffer = buffer
@@ -73,7 +73,7 @@ class Lease:
 
 
 def borrow(shape: Sequence[int], like: Tensor) -> tuple[Tensor, Lease | None]:
-    """An uninitialised tensor, and the lease to keep for as long as it is used (none for a small one, or on a GPU)."""
+    """Return an uninitialised tensor, and the lease to keep while it is used (None if small, or on a GPU)."""
     if not is_worth_keeping(shape, like):
         return like.new_empty(shape), None
     _keep_freed_memory()
@@ -83,20 +83,20 @@ def borrow(shape: Sequence[int], like: Tensor) -> tuple[Tensor, Lease | None]:
 
 
 def is_worth_keeping(shape: Sequence[int], like: Tensor) -> bool:
-    """Whether memory of this size takes long to come by."""
+    """Whether memory of this size takes long to allocate."""
     large = torch.Size(shape).numel() * like.element_size() >= SMALLEST
     return large and like.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def release() -> None:
-    """Give back all memory that is not lent."""
+    """Free all memory that is not lent."""
     _pool.release()
 
 
 @functools.cache
 def _keep_freed_memory() -> None:
-    """Once a block of nearly 32 MB has been freed, glibc keeps blocks up to that size for the next who asks.
+    """Make glibc keep freed blocks of up to 32 MB: it does once a block of nearly that size has been freed.
 
-    The block is never touched, so it costs nothing; other allocators take no notice.
+    The block is never touched, so it costs nothing; other allocators are not affected.
     """
     torch.empty(2**25 - 2**16, dtype=torch.uint8)

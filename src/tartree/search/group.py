@@ -221,7 +221,7 @@ class Group:
                 optimizer.set_moments(self.moments, self.epochs * n_batches)
                 if isinstance(epochs, CapturedEpochs):
                     epochs.clock.fill_(self.epochs * n_batches)
-                    epochs.pace.copy_(epochs.paces[self.epochs * n_batches])
+                    epochs.rate.copy_(epochs.rate_table[self.epochs * n_batches])
             begin, every = self.epochs, EPOCHS_PER_CLOCK if captured else 1
             try:
                 while self.epochs < until:

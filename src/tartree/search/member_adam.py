@@ -65,7 +65,7 @@ class MemberAdam:
             p.grad = None
 
     def step(self, rate: float | Tensor) -> None:
-        """Take one step at a learning rate, or as a row of `tartree.training.adam.paces` says."""
+        """Take one step at a learning rate, or as a row of `tartree.training.adam.rate_table` says."""
         for part in self.slices:
             for p, view in zip(self.parameters, part.views, strict=True):
                 gradient = p.grad

@@ -25,8 +25,8 @@ class Optimizer(Protocol):
     def zero_grad(self) -> None:
         """Drop the gradients."""
 
-    def step(self, pace: float | Tensor) -> None:
-        """Update the parameters; `pace` is the learning rate, or a row of `paces` on the device."""
+    def step(self, rate: float | Tensor) -> None:
+        """Update the parameters; `rate` is the learning rate, or a row of `rate_table` on the device."""
 
 
 class Adam:
@@ -44,7 +44,7 @@ class Adam:
                 p.grad = None
 
     @torch.no_grad()
-    def step(self, pace: float | Tensor) -> None:
+    def step(self, rate: float | Tensor) -> None:
         for group in self.groups:
             used = [i for i, p in enumerate(group.parameters) if p.grad is not None]
             adamw(
@@ -58,7 +58,7 @@ class Adam:
                 amsgrad=False,
                 beta1=MEAN_DECAY,
                 beta2=SQUARE_DECAY,
-                lr=pace,
+                lr=rate,
                 weight_decay=group.decay,
                 eps=EPSILON,
                 maximize=False,
@@ -78,7 +78,7 @@ class _Group:
 
 
 class KernelAdam:
-    """The same on a GPU, in one launch for four tensors; a captured step reads its `pace` from memory."""
+    """The same on a GPU, in one launch for four tensors; a captured step reads its `rate` from memory."""
 
     SIZE = 1024  # numbers of a program
 
@@ -92,7 +92,7 @@ class KernelAdam:
             p.grad = None
 
     @torch.no_grad()
-    def step(self, pace: float | Tensor) -> None:
+    def step(self, rate: float | Tensor) -> None:
         from tartree.training import step_kernels
 
         used = [(p, p.grad.contiguous(), m, v, decay) for p, m, v, decay in self.tensors if p.grad is not None]
@@ -104,10 +104,10 @@ class KernelAdam:
                 size = p.numel() if k < len(four) else 0
                 programs += -(-size // self.SIZE)
                 arguments += [p, g, m, v, size, decay, programs]
-            step_kernels.adam[(programs,)](pace, *arguments[:-1], SIZE=self.SIZE)
+            step_kernels.adam[(programs,)](rate, *arguments[:-1], SIZE=self.SIZE)
 
 
-def paces(rates: Sequence[float]) -> Tensor:
+def rate_table(rates: Sequence[float]) -> Tensor:
     """Return the settings of each step for `KernelAdam`, (steps, 4): rate, step size, correction of squares, 0."""
     rows = [
         (rate, rate / (1 - MEAN_DECAY**t), 1 / math.sqrt(1 - SQUARE_DECAY**t), 0.0) for t, rate in enumerate(rates, 1)

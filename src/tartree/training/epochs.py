@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tartree.nn import Tree, dispatch
 from tartree.nn.graph_capture import Captured
-from tartree.training.adam import paces
+from tartree.training.adam import rate_table
 from tartree.training.batches import Batch, MemberRows, Rows, TensorRows
 from tartree.training.recipe import Recipe
 from tartree.training.redundancy import participation, tables_of
@@ -57,7 +57,7 @@ def make_epochs(
 def _noise(recipe: Recipe, rows: Rows) -> float | Tensor:
     """Return the standard deviation of the noise: a number, or (features,) if some are indicators.
 
-    With tables side by side it is (tables, 1, features).
+    With tables side by side it is (tables, 1, features), each from the rows of its table.
     """
     if not recipe.jitter:
         return 0.0
@@ -99,7 +99,7 @@ class EagerEpochs:
         if n_batches == 1:
             yield self.rows.take(None)
             return
-        # Batches of equal size (to one), so that a small last batch does not weigh as much as others.
+        # Batches of equal size (to one), so that the last is not a whole step for a handful of rows.
         for index in torch.randperm(len(self.rows), generator=self.generator).tensor_split(n_batches):
             yield self.rows.take(index)
 
@@ -110,7 +110,7 @@ class StreamEpochs:
     def __init__(self, tree: Tree, rows: StreamRows, recipe: Recipe, workers: WorkerGroup) -> None:
         self.rows, self.recipe = rows, recipe
         self.n_batches = recipe.n_batches(len(rows))
-        # Features count as independent: so many rows leave little noise anyway.
+        # All features count as independent: with so many rows, noise is small anyway.
         noise = recipe.noise(rows.blocks.empty().x.shape[1], len(rows))
         self.noise = noise if noise >= FAINT else 0.0
         self.step = Step(tree, recipe, self.noise, self.n_batches, workers=workers)
@@ -144,10 +144,10 @@ class CapturedEpochs:
         self.order = torch.arange(n_rows, device=device)
         self._keys = torch.empty(n_rows, device=device)
         self.clock = torch.zeros(1, dtype=torch.int64, device=device)  # steps so far
-        self.paces = paces([*(recipe.rate(i / n_steps) for i in range(n_steps)), 0.0]).to(device)
-        self.pace = self.paces[0].clone()
+        self.rate_table = rate_table([*(recipe.rate(i / n_steps) for i in range(n_steps)), 0.0]).to(device)
+        self.rate = self.rate_table[0].clone()
         self.n_epochs = recipe.epochs
-        self.losses = torch.empty(0)  # (epochs, members), after the first step
+        self.losses = torch.empty(0)  # (epochs, members), allocated in the first step
         self.shuffle = Captured(self._shuffle)
         self.steps = {size: Captured(partial(self._take, size)) for size in (self.size, self.last)}
 
@@ -167,12 +167,12 @@ class CapturedEpochs:
         from tartree.training import step_kernels
 
         batch = self.rows.take(None) if self.n_batches == 1 else self._gather(size)
-        loss = self.step(batch, self.pace)
+        loss = self.step(batch, self.rate)
         members = len(loss)
         if not len(self.losses):
             self.losses = torch.zeros(self.n_epochs, members, device=loss.device)
         step_kernels.advance[(1,)](
-            self.clock, self.paces, self.pace, loss, self.losses, self.n_batches, size / len(self.rows), members,
+            self.clock, self.rate_table, self.rate, loss, self.losses, self.n_batches, size / len(self.rows), members,
             MEMBERS=1 << (members - 1).bit_length(),
         )  # fmt: skip
 

@@ -58,7 +58,7 @@ class HeldOutEvaluation:
         parts = [torch.zeros(members, dtype=torch.float64, device=batch.x.device) for _ in range(3)]
 
         def run() -> None:
-            for part, value in zip(parts, self._sums(batch), strict=True):
-                part.copy_(value)
+            for part, total in zip(parts, self._sums(batch), strict=True):
+                part.copy_(total)
 
         return Captured(run), parts

@@ -98,8 +98,8 @@ def _native_pass(
     tree: Tree, logits: Tensor, bias: Tensor | None, leaf_logits: Tensor, target: Tensor, weight: Tensor | None
 ) -> Tensor:
     tree.check_shapes(logits, leaf_logits)
-    # A product does not need its outcome again; a decision of the user's own might. (`data`, since a change through
-    # `detach` would be counted, and make autograd take the gradient through a buffer of zeros.)
+    # A product does not need its result again; a decision of the user's might. (`data`, since a change through
+    # `detach` would be counted, and autograd would take the gradient through a buffer of zeros.)
     free_logits = logits.data if bias is not None else logits.detach().clone()
     output = tree.output
     output.check_target(target, logits.shape[0], logits.shape[1])

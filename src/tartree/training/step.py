@@ -58,26 +58,26 @@ class Step:
         self.optimizer: Optimizer = KernelAdam(groups) if captured else Adam(groups)
         self.workers = workers
 
-    def __call__(self, batch: Batch, pace: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def __call__(self, batch: Batch, rate: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Learn from a batch, and return the loss of each member before, (members,).
 
-        `pace` is that of `Optimizer.step`. `generator` draws the jitter on its device; by default jitter is drawn on
+        `rate` is that of `Optimizer.step`. `generator` draws the jitter on its device; by default jitter is drawn on
         the device of the batch.
         """
         x = batch.x
         if self.is_noisy:
             device = x.device if generator is None else generator.device
             x = x + self.noise * torch.randn(x.shape, generator=generator, device=device).to(x)
-        return self.learn(x, batch, pace)
+        return self.learn(x, batch, rate)
 
-    def learn(self, x: Tensor, batch: Batch, pace: float | Tensor) -> Tensor:
+    def learn(self, x: Tensor, batch: Batch, rate: float | Tensor) -> Tensor:
         """Learn from a batch with jitter, and return the loss of each member before, (members,)."""
         self.optimizer.zero_grad()
         with precision(self.recipe, x.device):
             loss = write_gradient(self.tree, x, batch, self.recipe) if len(x) else self._no_gradient()
         if self.workers.size > 1:
             self._average(loss, batch)
-        self.optimizer.step(pace)
+        self.optimizer.step(rate)
         return loss
 
     def _no_gradient(self) -> Tensor:
@@ -118,8 +118,8 @@ def precision(recipe: Recipe, device: torch.device) -> Iterator[None]:
         yield
         return
     matmul = torch.backends.cuda.matmul
-    # Since 2.9 torch has a newer name for it, and some of its parts fail if both names disagree. Setting the older one
-    # sets both; reading it fails if only the newer one was set before.
+    # Since 2.9 torch has a newer name for it, and some of its parts raise if both names disagree. Setting the older one
+    # sets both; reading it fails if only the newer one has been set.
     newer = getattr(matmul, "fp32_precision", None)
     try:
         before = matmul.allow_tf32

@@ -24,8 +24,8 @@ def gather(x, target, order, clock, x_out, target_out, index, n_batches, size, n
 
 
 @triton.jit
-def advance(clock, paces, pace, loss, losses, n_batches, share, n_members, MEMBERS: tl.constexpr):
-    """Add the loss of a step, and set the pace of the next."""
+def advance(clock, rate_table, rates, loss, losses, n_batches, share, n_members, MEMBERS: tl.constexpr):
+    """Add the loss of a step, and set the learning rate of the next."""
     step = tl.load(clock)
     members = tl.arange(0, MEMBERS)
     mask = members < n_members
@@ -34,14 +34,14 @@ def advance(clock, paces, pace, loss, losses, n_batches, share, n_members, MEMBE
     tl.store(position, total, mask=mask)
     tl.store(clock, step + 1)
     numbers = tl.arange(0, 4)
-    tl.store(pace + numbers, tl.load(paces + (step + 1) * 4 + numbers))
+    tl.store(rates + numbers, tl.load(rate_table + (step + 1) * 4 + numbers))
 
 
 @triton.jit
-def _update(program, parameter, gradient, mean, square, pace, size, decay, SIZE: tl.constexpr):
+def _update(program, parameter, gradient, mean, square, rates, size, decay, SIZE: tl.constexpr):
     i = program.to(tl.int64) * SIZE + tl.arange(0, SIZE)
     mask = i < size
-    rate, step_size, scale = tl.load(pace), tl.load(pace + 1), tl.load(pace + 2)
+    rate, step_size, scale = tl.load(rates), tl.load(rates + 1), tl.load(rates + 2)
     g = tl.load(gradient + i, mask=mask, other=0.0).to(tl.float32)
     m = tl.load(mean + i, mask=mask, other=0.0)
     v = tl.load(square + i, mask=mask, other=0.0)
@@ -56,7 +56,7 @@ def _update(program, parameter, gradient, mean, square, pace, size, decay, SIZE:
 
 @triton.jit
 def adam(
-    pace,
+    rates,
     parameter_0, gradient_0, mean_0, square_0, size_0, decay_0, programs_0,
     parameter_1, gradient_1, mean_1, square_1, size_1, decay_1, programs_1,
     parameter_2, gradient_2, mean_2, square_2, size_2, decay_2, programs_2,
@@ -66,10 +66,10 @@ def adam(
     """Update four tensors at once by Adam with decoupled weight decay."""
     program = tl.program_id(0)
     if program < programs_0:
-        _update(program, parameter_0, gradient_0, mean_0, square_0, pace, size_0, decay_0, SIZE)
+        _update(program, parameter_0, gradient_0, mean_0, square_0, rates, size_0, decay_0, SIZE)
     elif program < programs_1:
-        _update(program - programs_0, parameter_1, gradient_1, mean_1, square_1, pace, size_1, decay_1, SIZE)
+        _update(program - programs_0, parameter_1, gradient_1, mean_1, square_1, rates, size_1, decay_1, SIZE)
     elif program < programs_2:
-        _update(program - programs_1, parameter_2, gradient_2, mean_2, square_2, pace, size_2, decay_2, SIZE)
+        _update(program - programs_1, parameter_2, gradient_2, mean_2, square_2, rates, size_2, decay_2, SIZE)
     else:
-        _update(program - programs_2, parameter_3, gradient_3, mean_3, square_3, pace, size_3, decay_3, SIZE)
+        _update(program - programs_2, parameter_3, gradient_3, mean_3, square_3, rates, size_3, decay_3, SIZE)
