@@ -15,7 +15,7 @@ from tartree.nn.outputs import OUTPUTS
 
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=function |const |class )", re.MULTILINE)
-PLACE = re.compile(r"\{\{([a-z-]+)\}\}")
+SLOT = re.compile(r"\{\{([a-z-]+)\}\}")
 STYLES = ("page.css", "tree.css")
 FIRST_SCRIPT = "main.js"
 RECORDS = "records.js"  # generated
@@ -79,7 +79,7 @@ def make_page(title: str, data: dict[str, Any]) -> str:
         "script": script,
         "data": plain_json(data),
     }
-    return PLACE.sub(lambda match: parts[match[1]], read("page.html"))
+    return SLOT.sub(lambda match: parts[match[1]], read("page.html"))
 
 
 def _digest(text: str) -> str:
