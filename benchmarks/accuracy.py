@@ -1,24 +1,20 @@
-"""Accuracy of the default estimators on scikit-learn's data sets, beside what a user would pick today.
+"""Accuracy of the default estimators on scikit-learn's data sets, compared with other common models.
 
-    python benchmarks/accuracy.py [--out docs/benchmarks/accuracy]
+    python benchmarks/accuracy.py [--out docs/benchmarks/accuracy] [--page]
 
-Five stratified folds, three seeds, default parameters, the same folds for all; writes the results as JSON and a table
-as Markdown. The package `neural-trees` takes part where it is installed (pip install neural-trees).
+Five stratified folds, three seeds, default parameters, the same folds for all models. The package `neural-trees` is
+included if it is installed (pip install neural-trees).
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
 import torch
 from sklearn import datasets
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -27,8 +23,11 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
+from toolkit import record
+from toolkit.environment import versions
+from toolkit.markdown import table
 
-from tartree import TartClassifier, TartRegressor, __version__
+from tartree import TartClassifier, TartRegressor
 
 SETS = {
     "iris": datasets.load_iris,
@@ -49,7 +48,7 @@ def classifiers() -> Makers:
     try:
         from neural_trees import SoftDecisionTree
     except ImportError:
-        print("neural-trees is not installed, and left out")
+        print("neural-trees is not installed: left out")
     else:
         makers["neural-trees"] = lambda seed: make_pipeline(StandardScaler(), SoftDecisionTree(random_state=seed))
     return makers
@@ -93,66 +92,60 @@ def compare(name: str, load: Callable[..., Any], makers: Makers, stratified: boo
     return rows
 
 
-def page(rows: list[dict[str, Any]], versions: str) -> str:
+def page(results: dict[str, Any]) -> str:
+    rows = results["rows"]
     models = list(dict.fromkeys(row["model"] for row in rows if row["data"] in SETS))
-    by = {(row["data"], row["model"]): row for row in rows}
+    by_set = {(row["data"], row["model"]): row for row in rows}
+    cells = []
+    for name in SETS:
+        best = max(by_set[name, model]["score"] for model in models)
+        cells.append([name, *(_cell(by_set[name, model], best) for model in models)])
+    diabetes = [row for row in rows if row["data"] == "diabetes"]
+    share = next(row["covered_by_90_percent_interval"] for row in diabetes if "covered_by_90_percent_interval" in row)
     lines = [
         "# Accuracy on scikit-learn's data sets",
         "",
-        "Mean accuracy over five stratified folds and three seeds, default parameters, the same folds for all; in",
-        "brackets the median seconds of a fit. Made by `benchmarks/accuracy.py`; its data is `accuracy.json`.",
+        "Mean accuracy over five stratified folds and three seeds, default parameters, the same folds for all models;",
+        "in brackets, the median seconds of a fit. Made by `benchmarks/accuracy.py`; the data is in `accuracy.json`.",
         "",
-        "| data | " + " | ".join(models) + " |",
-        "|---|" + "---|" * len(models),
-    ]
-    for name in SETS:
-        best = max(by[name, model]["score"] for model in models)
-        cells = []
-        for model in models:
-            row = by[name, model]
-            score = f"{row['score']:.4f}"
-            cells.append(f"{f'**{score}**' if row['score'] == best else score} ({row['fit_s']:.2f})")
-        lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    lines += [
+        *table(["data", *models], cells),
         "",
         "Regression, diabetes: R2 over five folds and three seeds.",
         "",
-        "| model | R2 | seconds of a fit |",
-        "|---|---|---|",
-    ]
-    own = [row for row in rows if row["data"] == "diabetes"]
-    lines += [f"| {row['model']} | {row['score']:.4f} | {row['fit_s']:.2f} |" for row in own]
-    share = next(row["covered_by_90_percent_interval"] for row in own if "covered_by_90_percent_interval" in row)
-    lines += [
+        *table(
+            ["model", "R2", "seconds of a fit"],
+            [[row["model"], f"{row['score']:.4f}", f"{row['fit_s']:.2f}"] for row in diabetes],
+        ),
         "",
         f"The 90 % intervals of TartRegressor (`predict_quantiles`) cover {100 * share:.1f} % of the held-out targets.",
         "",
         "Learning rate, decay and jitter of the default recipe were chosen with these four sets and the UCI sets in",
-        "view, so the figures of TartClassifier are slightly optimistic; the other models run as they come.",
+        "view, so the figures of TartClassifier are slightly optimistic. The other models have default settings.",
         "",
-        versions,
+        results["versions"],
         "",
     ]
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("docs/benchmarks/accuracy"), help="without its ending")
-    arguments = parser.parse_args()
+def _cell(row: dict[str, Any], best: float) -> str:
+    score = f"{row['score']:.4f}"
+    return f"{f'**{score}**' if row['score'] == best else score} ({row['fit_s']:.2f})"
+
+
+def measure() -> dict[str, Any]:
     warnings.filterwarnings("ignore", category=FutureWarning)
     rows = []
     for name, load in SETS.items():
         rows += compare(name, load, classifiers(), stratified=True)
     rows += compare("diabetes", datasets.load_diabetes, regressors(), stratified=False)
-    versions = (
-        f"tartree {__version__}, torch {torch.__version__}, scikit-learn {sklearn.__version__}, "
-        f"Python {platform.python_version()}, {torch.get_num_threads()} threads."
-    )
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.with_suffix(".json").write_text(json.dumps({"versions": versions, "rows": rows}, indent=2) + "\n")
-    arguments.out.with_suffix(".md").write_text(page(rows, versions))
-    print(f"written: {arguments.out}.json and {arguments.out}.md")
+    return {"versions": versions(f"{torch.get_num_threads()} threads") + ".", "rows": rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    record.add_arguments(parser, "accuracy")
+    record.write(parser.parse_args(), measure, page)
 
 
 if __name__ == "__main__":

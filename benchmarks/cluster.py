@@ -1,10 +1,10 @@
-"""What a cluster brings and costs: measured on simulated nodes, computed for 8, 64 and 512 workers.
+"""Speed and cost of a cluster: measured on simulated nodes, computed for 8, 64 and 512 workers.
 
     python benchmarks/cluster.py [--rows 200000] [--out docs/benchmarks/cluster.json] [--page docs/scaling.md]
-    python benchmarks/cluster.py --only-page          # the tables again, from the numbers there are
+    python benchmarks/cluster.py --only-page          # only the tables, from the saved results
 
-Nodes are processes of this machine, and each worker is held to one core, so one worker and two compare fairly on two
-cores; more share them. The network between them is memory. Tables go between the marks in the page.
+Nodes are processes of this machine. Each worker is bound to one core, so one worker and two compare fairly on two
+cores; more workers share them. The network between them is memory. Tables are written between the marks of the page.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ import argparse
 import json
 import os
 import platform
-import re
 import secrets
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -24,22 +22,24 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from toolkit.markdown import replace_between, table
+
 COLUMNS = 20
-EPOCHS = 6  # of which the first, with what it loads, is not counted
+EPOCHS = 6  # the first, which includes imports, is not counted
 BATCH = 8192
 MODELS = {"small": {"depth": 4}, "large": {"depth": 8}}
-LEAST = {"depth": 1, "leaf_layers": 0}  # hardly any arithmetic: what is left of a row is its reading
+LEAST = {"depth": 1, "leaf_layers": 0}  # hardly any arithmetic: nearly all of its time is reading
 REDUCED = (10**3, 10**5, 10**7)  # numbers of a reduction
-#: Networks to compute with: bytes a second, and seconds from one machine to the next.
+#: Networks of the computed table: bytes a second, and seconds from one machine to the next.
 NETWORKS = {"10 Gbit/s, 50 µs": (1.25e9, 50e-6), "100 Gbit/s, 10 µs": (12.5e9, 10e-6)}
 WORKERS = (8, 64, 512)
 BATCHES = (8192, 131_072)
 
 
 class OneCore:
-    """A callback that holds a worker to one core from the second epoch on, and notes what it has used of it.
+    """Callback that binds a worker to one core from the second epoch on, and logs its processor time.
 
-    Threads that are started later follow it. There is a line a worker and epoch in `path`: rank, seconds of processor.
+    Threads that are started later inherit the binding. `path` gets a line for each worker and epoch: rank, seconds.
     """
 
     def __init__(self, path: str) -> None:
@@ -57,7 +57,7 @@ class OneCore:
 
 
 def write_rows(folder: Path, rows: int) -> None:
-    """Sixteen files of numbers, of which two classes depend."""
+    """Write sixteen files of numeric columns, with a target of two classes that depends on three of them."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -65,7 +65,7 @@ def write_rows(folder: Path, rows: int) -> None:
     rng = np.random.default_rng(0)
     for number in range(16):
         X = rng.normal(size=(rows // 16, COLUMNS)).astype(np.float32)
-        columns = {f"column_{place}": X[:, place] for place in range(COLUMNS)}
+        columns = {f"column_{column}": X[:, column] for column in range(COLUMNS)}
         columns["y"] = X[:, 0] * X[:, 1] + X[:, 2] > 0
         pq.write_table(pa.table(columns), folder / f"{number:02}.parquet")
 
@@ -85,7 +85,7 @@ def make_model(name: str, notes: str) -> Any:
 
 
 def times(model: Any, notes: str) -> dict[str, float]:
-    """Seconds of an epoch by the clock, and of the processor for the worker that needs most."""
+    """Return seconds of an epoch: wall-clock time, and the largest processor time of a worker."""
     used: dict[str, list[float]] = {}
     for line in Path(notes).read_text().splitlines():
         rank, seconds = line.split()
@@ -98,12 +98,12 @@ def times(model: Any, notes: str) -> dict[str, float]:
 
 
 def quickest(ends: Any) -> float:
-    """Seconds of an epoch on one core: those after the first, the quickest of them."""
+    """Return the shortest epoch on one core, without the first epoch."""
     return float(min(after - before for before, after in pairwise(ends)))
 
 
 def measure_alone(folder: Path, name: str) -> dict[str, Any]:
-    """Seconds of an epoch in one process on one core, by the clock and of the processor, and what the model has."""
+    """Measure an epoch in one process on one core, in wall-clock and processor time, and count the parameters."""
     import torch
 
     from tartree.table import ParquetTable
@@ -122,7 +122,7 @@ def measure_alone(folder: Path, name: str) -> dict[str, Any]:
 
 
 def measure_fit(folder: Path, name: str, workers: int) -> dict[str, Any]:
-    """Seconds of an epoch, and of all that a fit on a cluster does beside its epochs."""
+    """Measure an epoch of a fit on a cluster, and the time that the fit spends outside its epochs."""
     from tartree import cluster
 
     notes = f"{folder}-{workers}"
@@ -134,7 +134,7 @@ def measure_fit(folder: Path, name: str, workers: int) -> dict[str, Any]:
 
 
 def measure_reductions(workers: int) -> list[dict[str, Any]]:
-    """Seconds to average so many numbers over the workers, the quickest of twenty times."""
+    """Measure an average of tensors over the workers, the shortest of twenty times."""
     import ray
     from ray import train
     from ray.train.torch import TorchConfig, TorchTrainer
@@ -154,21 +154,21 @@ def time_reductions() -> list[dict[str, Any]]:
     import torch
     from torch import distributed
 
-    found = []
+    measured = []
     for size in REDUCED:
-        numbers, times = torch.ones(size), []
-        for _ in range(20):  # beside whatever else runs here
+        tensor, times = torch.ones(size), []
+        for _ in range(20):  # the machine may have other load
             distributed.barrier()
             start = time.perf_counter()
-            distributed.all_reduce(numbers)
+            distributed.all_reduce(tensor)
             times.append(time.perf_counter() - start)
-        found.append({"numbers": size, "seconds": min(times)})
-    return found
+        measured.append({"numbers": size, "seconds": min(times)})
+    return measured
 
 
 @contextmanager
 def simulated(nodes: int) -> Iterator[None]:
-    """A cluster of so many nodes of one core each, all on this machine."""
+    """Start a cluster of nodes with one core each, all on this machine."""
     os.environ |= {
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_AUTH_MODE": "token",
@@ -192,7 +192,7 @@ def simulated(nodes: int) -> Iterator[None]:
 def measure(rows: int) -> dict[str, Any]:
     import torch
 
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "rows": rows,
         "columns": COLUMNS,
         "batch": BATCH,
@@ -207,41 +207,41 @@ def measure(rows: int) -> dict[str, Any]:
         folder = Path(text)
         write_rows(folder, rows)
         for name in MODELS:
-            found["alone"][name] = measure_alone(folder, name)
-            print(name, found["alone"][name], flush=True)
-        found["reading"] = measure_alone(folder, "reading")
+            results["alone"][name] = measure_alone(folder, name)
+            print(name, results["alone"][name], flush=True)
+        results["reading"] = measure_alone(folder, "reading")
         with simulated(4):
             for workers in (2, 4):
-                found["reductions"] += measure_reductions(workers)
-            print(found["reductions"], flush=True)
+                results["reductions"] += measure_reductions(workers)
+            print(results["reductions"], flush=True)
             for name in MODELS:
                 for workers in (1, 2, 4):
-                    found["fits"].append(measure_fit(folder, name, workers))
-                    print(found["fits"][-1], flush=True)
-    return found
+                    results["fits"].append(measure_fit(folder, name, workers))
+                    print(results["fits"][-1], flush=True)
+    return results
 
 
 class CostModel:
-    """Seconds of a step: rows shared out over the workers, what every worker does in each step, gradients in a ring.
+    """Predicts seconds of a step: rows shared by the workers, overhead of each worker, gradients in a ring.
 
     A row costs its reading, which a model with hardly any parameters has too, and its arithmetic, which grows with the
-    parameters: a multiplication and an addition for each forward, twice as much backward. What several workers need
-    beyond that, each of them needs in every step: for each model the mean of what was measured with 2 and 4 workers,
-    which differ. All is time of the processor.
+    parameters: a multiplication and an addition for each forward, twice as much backward. The overhead is that of each
+    worker in every step where there are several: for each model, the mean of the measurements with 2 and 4 workers,
+    which differ. All times are processor times.
     """
 
-    def __init__(self, found: dict[str, Any]) -> None:
-        least, large = found["reading"], found["alone"]["large"]
-        self.rows = rows = found["rows"]
-        self.steps = steps = -(-rows // found["batch"])
-        self.parameters = {name: one["parameters"] for name, one in found["alone"].items()}
+    def __init__(self, results: dict[str, Any]) -> None:
+        least, large = results["reading"], results["alone"]["large"]
+        self.rows = rows = results["rows"]
+        self.steps = steps = -(-rows // results["batch"])
+        self.parameters = {name: single["parameters"] for name, single in results["alone"].items()}
         self.added: dict[str, dict[int, float]] = {name: {} for name in self.parameters}  # by model and workers
-        for fit in found["fits"]:
+        for fit in results["fits"]:
             name, workers = fit["model"], fit["workers"]
             if workers > 1:
-                shared = found["alone"][name]["processor_s"] / workers
+                shared = results["alone"][name]["processor_s"] / workers
                 self.added[name][workers] = (fit["processor_s"] - shared) / steps
-        self.each_step = {name: max(0.0, sum(own.values()) / len(own)) for name, own in self.added.items()}
+        self.each_step = {name: max(0.0, sum(added.values()) / len(added)) for name, added in self.added.items()}
         more = large["parameters"] - least["parameters"]
         self.each_parameter = (large["processor_s"] - least["processor_s"]) / rows / more
         self.each_row = least["processor_s"] / rows - self.each_parameter * least["parameters"]
@@ -250,7 +250,7 @@ class CostModel:
         return self.each_row + self.each_parameter * self.parameters[name]
 
     def processor(self, name: str, workers: int) -> float:
-        """Seconds for which a worker's core is busy in an epoch of what was measured."""
+        """Return seconds for which a worker's core is busy in an epoch of the measured table."""
         return self.rows / workers * self.row(name) + (workers > 1) * self.steps * self.each_step[name]
 
     def step(self, name: str, batch: int, workers: int, network: tuple[float, float]) -> float:
@@ -262,87 +262,91 @@ class CostModel:
         return self.step(name, batch, 1, network) / self.step(name, batch, workers, network)
 
     def most(self, name: str, batch: int, network: tuple[float, float]) -> int:
-        """Workers beyond which a step takes longer again."""
+        """Return the number of workers with the fastest step."""
         return min(range(1, 4097), key=lambda workers: self.step(name, batch, workers, network))
 
 
-def tables(found: dict[str, Any]) -> dict[str, list[str]]:
-    """The tables of the page, by the names of their marks."""
-    rows, alone, fits = found["rows"], found["alone"], found["fits"]
-    costs = CostModel(found)
-    measured = [
-        "| model | parameters | workers | core busy, of one process | computed | rows a second by the clock "
-        "| beside the epochs |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    missed: dict[str, float] = {}
-    for name, one in alone.items():
-        lines = [
-            ("one process", one, ""),
-            *((f["workers"], f, f"{f['beside_s']:.0f} s") for f in fits if f["model"] == name),
-        ]
-        for workers, line, beside in lines:
-            share, speed = 100 * line["processor_s"] / one["processor_s"], rows / line["epoch_s"]
-            expected = 100 * costs.processor(name, line.get("workers", 1)) / one["processor_s"]
-            missed[name] = max(missed.get(name, 0.0), abs(round(expected) - round(share)))
-            measured.append(
-                f"| {name} | {one['parameters']:,} | {workers} | {share:.0f} % | {expected:.0f} % | {speed:,.0f} "
-                f"| {beside} |"
-            )
-    differences = " and ".join(f"{points:.0f} for {name}" for name, points in missed.items())
-    measured += [
+def tables(results: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the generated parts of the page, by the names of their marks."""
+    costs = CostModel(results)
+    return {
+        "measured": _measured(results, costs),
+        "reductions": _reductions(results),
+        "computed": _computed(results, costs),
+        "costs": _costs(costs),
+    }
+
+
+def _measured(results: dict[str, Any], costs: CostModel) -> list[str]:
+    """Return what was measured for each model and number of workers, beside the prediction of the cost model."""
+    head = ["model", "parameters", "workers", "core busy, of one process", "computed"]
+    head += ["rows a second, wall clock", "outside the epochs"]
+    rows, errors = [], {}
+    for name, single in results["alone"].items():
+        lines = [("one process", single, "")]
+        lines += [(f["workers"], f, f"{f['beside_s']:.0f} s") for f in results["fits"] if f["model"] == name]
+        for workers, line, outside in lines:
+            share, speed = 100 * line["processor_s"] / single["processor_s"], results["rows"] / line["epoch_s"]
+            expected = 100 * costs.processor(name, line.get("workers", 1)) / single["processor_s"]
+            errors[name] = max(errors.get(name, 0.0), abs(round(expected) - round(share)))
+            shares = [f"{share:.0f} %", f"{expected:.0f} %"]
+            rows.append([name, f"{single['parameters']:,}", workers, *shares, f"{speed:,.0f}", outside])
+    differences = " and ".join(f"{points:.0f} for {name}" for name, points in errors.items())
+    return [
+        *table(head, rows),
         "",
-        f"*Computed* is what the formula gives with the constants above, which come from these very lines: it misses "
-        f"them by up to {differences.replace(' for', ' points for', 1)}.",
+        "*Computed* is the result of the formula with the constants above, which were estimated from these same rows: "
+        f"it is off by up to {differences.replace(' for', ' points for', 1)}.",
     ]
-    sizes = sorted({line["numbers"] for line in found["reductions"]})
-    reduced = [
-        "| workers | " + " | ".join(f"{size:,} numbers" for size in sizes) + " |",
-        "|---" * (len(sizes) + 1) + "|",
-    ]
-    for workers in sorted({line["workers"] for line in found["reductions"]}):
-        times = {line["numbers"]: line["seconds"] for line in found["reductions"] if line["workers"] == workers}
-        reduced.append(f"| {workers} | " + " | ".join(f"{1e3 * times[size]:.2g} ms" for size in sizes) + " |")
-    computed = [
-        "| model | rows of a batch | network | " + " | ".join(f"{k} workers" for k in WORKERS) + " | fastest with |",
-        "|---" * (len(WORKERS) + 4) + "|",
-    ]
-    for name in alone:
+
+
+def _reductions(results: dict[str, Any]) -> list[str]:
+    sizes = sorted({line["numbers"] for line in results["reductions"]})
+    rows = []
+    for workers in sorted({line["workers"] for line in results["reductions"]}):
+        times = {line["numbers"]: line["seconds"] for line in results["reductions"] if line["workers"] == workers}
+        rows.append([workers, *(f"{1e3 * times[size]:.2g} ms" for size in sizes)])
+    return table(["workers", *(f"{size:,} numbers" for size in sizes)], rows)
+
+
+def _computed(results: dict[str, Any], costs: CostModel) -> list[str]:
+    rows = []
+    for name in results["alone"]:
         for batch in BATCHES:
             for label, network in NETWORKS.items():
-                times = " | ".join(f"{costs.speedup(name, batch, k, network):.1f}" for k in WORKERS)
-                most = costs.most(name, batch, network)
-                computed.append(f"| {name} | {batch:,} | {label} | {times} | {most:,} |")
-    constants = [
-        f"{name} {1e3 * costs.each_step[name]:.1f} ms ("
-        + ", ".join(f"{1e3 * own:.1f} with {k}{' workers' if k == min(costs.added[name]) else ''}" for k, own in added)
-        + ")"
-        for name, added in ((name, sorted(own.items())) for name, own in costs.added.items())
-    ]
-    said = [
+                speedups = (f"{costs.speedup(name, batch, k, network):.1f}" for k in WORKERS)
+                rows.append([name, f"{batch:,}", label, *speedups, f"{costs.most(name, batch, network):,}"])
+    return table(["model", "rows of a batch", "network", *(f"{k} workers" for k in WORKERS), "fastest with"], rows)
+
+
+def _costs(costs: CostModel) -> list[str]:
+    """Return the constants of the cost model in sentences."""
+    constants = []
+    for name, added in costs.added.items():
+        by_workers = ", ".join(
+            f"{1e3 * seconds:.1f} with {k}{' workers' if k == min(added) else ''}"
+            for k, seconds in sorted(added.items())
+        )
+        constants.append(f"{name} {1e3 * costs.each_step[name]:.1f} ms ({by_workers})")
+    sentences = [
         f"Measured: {1e6 * costs.each_row:.2f} µs a row to read, encode and shuffle, "
         f"{1e12 * costs.each_parameter:.0f} ps a row and parameter to learn from it, on one core.",
-        f"For each of several workers in a step: {', '.join(constants)}.",
+        f"Overhead of each of several workers in a step: {', '.join(constants)}.",
     ]
-    growing = [name for name, own in costs.added.items() if own[max(own)] > 1.1 * own[min(own)]]
+    growing = [name for name, added in costs.added.items() if added[max(added)] > 1.1 * added[min(added)]]
     if growing:
-        said.append(
-            f"It grows with the workers for {' and '.join(growing)}, so what is computed below for many workers is "
-            "rather too good there."
+        sentences.append(
+            f"It grows with the workers for {' and '.join(growing)}, so the figures computed below for many workers "
+            "are too optimistic there."
         )
-    return {"measured": measured, "reductions": reduced, "computed": computed, "costs": said}
+    return sentences
 
 
-def write_page(found: dict[str, Any], page: Path) -> None:
-    """Put the tables between their marks."""
+def write_page(results: dict[str, Any], page: Path) -> None:
+    """Write the tables between their marks."""
     text = page.read_text(encoding="utf-8")
-    for name, lines in tables(found).items():
-        begin, end = f"<!-- cluster: {name} -->\n", "<!-- end -->"
-        pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-        if not pattern.search(text):
-            sys.exit(f"{page} has no mark {begin.strip()}")
-        body = "\n".join(["", *lines, ""])
-        text = pattern.sub(lambda _, whole=begin + body + "\n" + end: whole, text)
+    for name, lines in tables(results).items():
+        text = replace_between(text, f"<!-- cluster: {name} -->", "<!-- end -->", "\n".join(lines))
     page.write_text(text, encoding="utf-8")
 
 
@@ -354,9 +358,9 @@ def main() -> None:
     parser.add_argument("--only-page", action="store_true")
     arguments = parser.parse_args()
     if not arguments.only_page:
-        found = measure(arguments.rows)
+        results = measure(arguments.rows)
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(found, indent=2) + "\n")
+        arguments.out.write_text(json.dumps(results, indent=2) + "\n")
     write_page(json.loads(arguments.out.read_text()), arguments.page)
 
 

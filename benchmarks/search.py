@@ -1,13 +1,13 @@
-"""Structure search: over the UCI sets with their official splits, and how fast it is.
+"""Structure search on the UCI sets with their official splits, and its speed.
 
-python benchmarks/search.py --groups small medium large [--device cuda] [--processes 4]   # goes on where it stopped
+python benchmarks/search.py --groups small medium large [--device cuda] [--processes 4]   # resumes a stopped run
 python benchmarks/search.py --report                                                      # docs/choosing-a-tree.md
 python benchmarks/search.py --speed                                                       # docs/benchmarks/search.json
 
-The study searches inside the training part of each of the four runs of a set: four runs x four folds x candidates of
-one shape are members of one tree. Both rules are tried at once: a candidate is dropped when a search with neither of
-them would go on with it. The chosen structures are then trained on the whole training part (again the runs that chose
-one shape are members of one tree), and only then the test rows are looked at.
+The study searches within the training part of each of the four runs of a set: four runs x four folds x candidates of
+one shape are members of one tree. Both rules are tried at once: a candidate is dropped when neither rule keeps it. The
+chosen structures are then trained on the whole training part (runs that chose the same shape are members of one tree),
+and then scored on the test rows.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -26,12 +25,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
 import torch
-from choosing_page import label, write
 from sklearn.datasets import make_classification
-from uci.processes import call_in_processes
-from uci.results import Line, Results, machine
+from structure_page import label, write
+from toolkit.environment import machine, processor
+from toolkit.failure import failure_text
+from uci.processes import call
+from uci.results import Line, Results
 from uci.sets import StudySet, list_sets, load_set, summaries
 
 from tartree import StructureSearch, TartClassifier
@@ -55,11 +55,11 @@ TABLE = ("standard", "None")
 
 @dataclass(frozen=True)
 class Settings:
-    """How to search, whatever the set."""
+    """Settings of a search."""
 
     space: str = "small"
     folds: int = 4
-    halving: float = 4.0  # as `StructureSearch` does it
+    halving: float = 4.0  # the default of `StructureSearch`
     epochs: int | None = None
     max_rows: int = 20_000
     precision: str = "single"
@@ -72,15 +72,15 @@ class Settings:
 
 
 def do(name: str, settings: Settings) -> list[Line]:
-    """One set: a line for each rule, with numbers or with a failure."""
+    """Search on one set and return a line for each rule, with accuracies or a failure."""
     device = torch.device(settings.device)
     if device.type == "cpu":
         torch.set_num_threads(settings.threads)
-    start, failure, found = time.perf_counter(), None, {}
+    start, failure, by_rule = time.perf_counter(), None, {}
     try:
-        found = study(load_set(name), settings, device)
+        by_rule = study(load_set(name), settings, device)
     except Exception as error:
-        failure = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+        failure = failure_text(error)
     summary = summaries()[name]
     shared = {
         "set": name,
@@ -93,11 +93,11 @@ def do(name: str, settings: Settings) -> list[Line]:
         "settings": {**vars(settings), "threads": None if device.type == "cuda" else settings.threads},
         "machine": machine(device),
     }
-    return [{"model": f"search-{rule}", **found.get(rule, {"accuracy": None}), **shared} for rule in RULES]
+    return [{"model": f"search-{rule}", **by_rule.get(rule, {"accuracy": None}), **shared} for rule in RULES]
 
 
 def study(data: StudySet, settings: Settings, device: torch.device) -> dict[str, Line]:
-    """What each rule chose in each run, and how good that is on the test rows."""
+    """Return the choice of each rule in each run, and its accuracy on the test rows."""
     base = TartClassifier(epochs=settings.epochs)
     candidates = [
         _with_precision(make_candidate(base, params, number, len(data.train[0])), settings.precision)
@@ -108,20 +108,22 @@ def study(data: StudySet, settings: Settings, device: torch.device) -> dict[str,
     shared = {TABLE: table}, Classes(data.n_classes)
     metric = METRICS["accuracy"]
     problem = Problem(*shared, parts, metric, None, 1, 0, device)
-    left: dict[Rule, list[set[int]]] = {rule: [{one.number for one in candidates} for _ in parts] for rule in RULES}
+    everyone = {candidate.number for candidate in candidates}
+    left: dict[Rule, list[set[int]]] = {rule: [set(everyone) for _ in parts] for rule in RULES}
 
     def choose(part: int, alive: Sequence[Trial]) -> list[Trial]:
-        """Whoever one of the rules lets go on, each as if the other were not there."""
-        for rule, own in left.items():
-            own[part] = _going_on([one for one in alive if one.number in own[part]], candidates, settings, rule)
-        return [one for one in alive if any(one.number in own[part] for own in left.values())]
+        """Return the trials that one of the rules keeps; each rule is applied as if alone."""
+        for rule, numbers in left.items():
+            kept = [trial for trial in alive if trial.number in numbers[part]]
+            numbers[part] = _kept(kept, candidates, settings, rule)
+        return [trial for trial in alive if any(trial.number in numbers[part] for numbers in left.values())]
 
     engine = Engine(problem, [settings.halving**-2, settings.halving**-1, 1.0], choose)
     engine.run(candidates)
     chosen = {
         rule: [
-            ranked([one for one in trials if one.number in own], rule)[0]
-            for trials, own in zip(engine.trials, left[rule], strict=True)
+            ranked([trial for trial in trials if trial.number in numbers], rule)[0]
+            for trials, numbers in zip(engine.trials, left[rule], strict=True)
         ]
         for rule in RULES
     }
@@ -136,28 +138,27 @@ def study(data: StudySet, settings: Settings, device: torch.device) -> dict[str,
         }
         for rule, trials in chosen.items()
     }
-    lines["best"]["candidates"] = _means(engine.trials)  # of both rules: it is one search
+    lines["best"]["candidates"] = _means(engine.trials)  # shared by both rules, which are one search
     return lines
 
 
-def _with_precision(one: Candidate, precision: str) -> Candidate:
-    return replace(one, recipe=replace(one.recipe, precision=precision))
+def _with_precision(candidate: Candidate, precision: str) -> Candidate:
+    return replace(candidate, recipe=replace(candidate.recipe, precision=precision))
 
 
-def _going_on(trials: list[Trial], candidates: list[Candidate], settings: Settings, rule: Rule) -> set[int]:
-    """Numbers of those that a search with a rule trains on, and of those that share their training."""
-    going = promoted(trials, settings.halving, "leaves", rule)
-    trainings = {candidates[one.number].training for one in going}
-    return {one.number for one in trials if candidates[one.number].training in trainings}
+def _kept(trials: list[Trial], candidates: list[Candidate], settings: Settings, rule: Rule) -> set[int]:
+    """Return numbers of the trials that a search with a rule keeps, and of those that share their training."""
+    kept = promoted(trials, settings.halving, "leaves", rule)
+    trainings = {candidates[trial.number].training for trial in kept}
+    return {trial.number for trial in trials if candidates[trial.number].training in trainings}
 
 
 def _parts(data: StudySet, settings: Settings) -> tuple[Any, ...]:
-    """The folds of each run, equally many in all."""
+    """Return the folds of each run, the same number in all."""
     y = data.y.numpy()
     drawn = []
-    for run, own in enumerate(data.train):
-        rows = own.numpy()[draw_rows(len(own), y[own.numpy()], settings.max_rows, run)]
-        drawn.append(rows)
+    for run, rows in enumerate(data.train):
+        drawn.append(rows.numpy()[draw_rows(len(rows), y[rows.numpy()], settings.max_rows, run)])
     folds = min(settings.folds, *(int(np.bincount(y[rows]).max()) for rows in drawn))
     return tuple(tuple(split(len(y), y, folds, run, rows)) for run, rows in enumerate(drawn))
 
@@ -165,60 +166,54 @@ def _parts(data: StudySet, settings: Settings) -> tuple[Any, ...]:
 def _test(
     problem: Problem, candidates: list[Candidate], chosen: dict[str, list[Trial]]
 ) -> dict[tuple[int, int], tuple[float, float]]:
-    """Accuracy on the test rows and used leaves, by run and candidate: one training a shape."""
+    """Return accuracy on the test rows and used leaves by run and candidate, with one training for each shape."""
     wanted = {(run, trial.number) for trials in chosen.values() for run, trial in enumerate(trials)}
     shapes: dict[Any, dict[Any, dict[int, list[Candidate]]]] = {}
     for run, number in sorted(wanted):
-        one = candidates[number]
-        shapes.setdefault(one.shape, {}).setdefault(one.training, {}).setdefault(run, []).append(one)
-    found = {}
-    for place, trainings in enumerate(shapes.values()):
-        cells = [Cell(run, tuple(own)) for runs in trainings.values() for run, own in runs.items()]
-        group = Group(place, cells)
-        for cell, own in zip(cells, group.advance(problem, group.first.recipe.epochs), strict=True):
-            if own.failure:
-                raise FloatingPointError(own.failure)
-            for one in cell.candidates:
-                accuracy = float(own.scores[one.selection][0])
-                found[cell.part, one.number] = accuracy, own.sizes[one.selection].leaves
-    return found
+        candidate = candidates[number]
+        by_run = shapes.setdefault(candidate.shape, {}).setdefault(candidate.training, {})
+        by_run.setdefault(run, []).append(candidate)
+    results = {}
+    for number, trainings in enumerate(shapes.values()):
+        cells = [Cell(run, tuple(members)) for runs in trainings.values() for run, members in runs.items()]
+        group = Group(number, cells)
+        for cell, outcome in zip(cells, group.advance(problem, group.first.recipe.epochs), strict=True):
+            if outcome.failure:
+                raise FloatingPointError(outcome.failure)
+            for candidate in cell.candidates:
+                accuracy = float(outcome.scores[candidate.selection][0])
+                results[cell.part, candidate.number] = accuracy, outcome.sizes[candidate.selection].leaves
+    return results
 
 
 def _means(trials: list[list[Trial]]) -> dict[str, tuple[float, float]]:
-    """Score and used leaves of each candidate: means over the runs in which it was trained to the end."""
-    found = {}
-    for same in zip(*(sorted(part, key=lambda one: one.number) for part in trials), strict=True):
-        done = [(one.score, one.size.leaves) for one in same if one.state == "complete" and one.size is not None]
+    """Return mean score and used leaves of each candidate over the runs in which it was trained to the end."""
+    means = {}
+    for same in zip(*(sorted(part, key=lambda trial: trial.number) for part in trials), strict=True):
+        done = [
+            (trial.score, trial.size.leaves) for trial in same if trial.state == "complete" and trial.size is not None
+        ]
         if done:
             score, leaves = np.mean(done, axis=0)
-            found[label(same[0].params)] = round(float(score), 5), round(float(leaves), 2)
-    return found
+            means[label(same[0].params)] = round(float(score), 5), round(float(leaves), 2)
+    return means
 
 
 def run_study(sets: list[str], results: Results, settings: Settings, limit: float, retry: bool) -> None:
-    there = results.read()
+    saved = results.read()
 
     def is_left(name: str) -> bool:
-        lines = [there.get((f"search-{rule}", name)) for rule in RULES]
+        lines = [saved.get((f"search-{rule}", name)) for rule in RULES]
         return any(line is None or (line["failure"] and retry) for line in lines)
 
-    left = [name for name in reversed(sets) if is_left(name)]  # the longest first: none is left for the end
+    left = [name for name in reversed(sets) if is_left(name)]  # longest first, so that all processes end together
     start = time.perf_counter()
-    for done, (name, lines) in enumerate(_each(left, settings, start + limit), start=1):
-        results.append(lines)
-        said = ", ".join(f"{line['model']} {_brief(line)}" for line in lines)
-        print(f"[{done}/{len(left)}] {name}: {said}; {lines[0]['seconds']:.1f} s", flush=True)
-
-
-def _each(sets: list[str], settings: Settings, deadline: float) -> Iterator[tuple[str, list[Line]]]:
-    function: Callable[[str], list[Line]] = partial(do, settings=settings)
-    in_time = (name for name in sets if time.perf_counter() < deadline)
-    if settings.processes == 1:
-        for name in in_time:
-            yield name, function(name)
-        return
-    with closing(call_in_processes(function, in_time, settings.processes)) as done:
-        yield from done
+    in_time = (name for name in left if time.perf_counter() - start < limit)
+    with closing(call(partial(do, settings=settings), in_time, settings.processes)) as pairs:
+        for done, (name, lines) in enumerate(pairs, start=1):
+            results.append(lines)
+            summary = ", ".join(f"{line['model']} {_brief(line)}" for line in lines)
+            print(f"[{done}/{len(left)}] {name}: {summary}; {lines[0]['seconds']:.1f} s", flush=True)
 
 
 def _brief(line: Line) -> str:
@@ -231,10 +226,10 @@ def _brief(line: Line) -> str:
 
 
 def speed(out: Path, device: str, folds: int, epochs: int, jobs: int | None, limit: float) -> None:
-    """The 24 structures of the paper: the search against one fit after another, with equal epochs and folds."""
+    """Compare a search of the paper's 24 structures with separate fits, with the same epochs and folds."""
     X, y = make_classification(500, 10, random_state=0)
     base = TartClassifier(device=device, epochs=epochs)
-    # What torch and CUDA load at first use belongs to neither.
+    # First use of torch and CUDA is counted in neither.
     StructureSearch(base, {"depth": [1]}, folds=2, random_state=0).fit(X, y)
     record: dict[str, Any] = {
         "rows": 500,
@@ -243,32 +238,26 @@ def speed(out: Path, device: str, folds: int, epochs: int, jobs: int | None, lim
         "folds": folds,
         "epochs": epochs,
         "device": device,
-        "machine": {
-            "threads": torch.get_num_threads(),
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "sklearn": sklearn.__version__,
-            "processor": torch.cuda.get_device_name() if device == "cuda" else platform.machine(),
-        },
+        "machine": machine(torch.device(device)) | {"processor": _processor(device)},
     }
-    # On a GPU, kernels are compiled when a machine meets a shape for the first time; files keep them.
+    # On a GPU, kernels are compiled at the first use of a shape, and then cached on disk.
     searches: dict[str, dict[str, Any]] = {"first search": {}} if device == "cuda" else {}
     searches |= {"search": {}, "search, without halving": {"halving": None}}
     for name, options in searches.items():
         search = StructureSearch(base, "paper", folds=folds, random_state=0, n_jobs=jobs, refit=False, **options)
-        wall, own = time.perf_counter(), time.process_time()
+        wall, cpu = time.perf_counter(), time.process_time()
         search.fit(X, y)
         states = Counter(trial["state"] for trial in search.trials_)
         record[name] = {
             "seconds": time.perf_counter() - wall,
-            "cpu_seconds": time.process_time() - own,
+            "cpu_seconds": time.process_time() - cpu,
             "epochs": sum(trial["epochs"] for trial in search.trials_),
             "states": dict(states),
             "best": search.front_[-1]["params"],
             "score": search.front_[-1]["score"],
         }
         print(name, record[name], flush=True)
-    record["one after another"] = _one_after_another(base, X, y, search.splits_, epochs, limit)
+    record["one after another"] = _separate_fits(base, X, y, search.splits_, epochs, limit)
     for name in searches:
         for clock in ("seconds", "cpu_seconds"):
             record[name][f"times_faster_by_{clock}"] = record["one after another"][clock] / record[name][clock]
@@ -278,32 +267,36 @@ def speed(out: Path, device: str, folds: int, epochs: int, jobs: int | None, lim
     print(json.dumps(record, indent=2))
 
 
-def _one_after_another(base: Any, X: Any, y: Any, splits: Any, epochs: int, limit: float) -> dict[str, Any]:
-    """Each structure fitted to each fold by the estimator. With a limit, long ones for fewer epochs, and scaled up."""
+def _separate_fits(base: Any, X: Any, y: Any, splits: Any, epochs: int, limit: float) -> dict[str, Any]:
+    """Fit each structure to each fold with the estimator; with a limit, extrapolate long fits from fewer epochs."""
     totals, scaled = {"seconds": 0.0, "cpu_seconds": 0.0}, []
 
-    def fit_all(params: dict[str, Any], own_epochs: int) -> dict[str, float]:
+    def fit_all(params: dict[str, Any], n_epochs: int) -> dict[str, float]:
         wall, cpu = time.perf_counter(), time.process_time()
         for learnt, held in splits:
-            model = TartClassifier(**{**base.get_params(), **params, "epochs": own_epochs, "random_state": 0})
+            model = TartClassifier(**{**base.get_params(), **params, "epochs": n_epochs, "random_state": 0})
             model.fit(X[learnt], y[learnt]).score(X[held], y[held])
         return {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - cpu}
 
     for params in expand("paper"):
-        own_epochs = epochs
+        n_epochs = epochs
         first = fit_all(params, 1) if limit else {}
-        if limit:  # a few epochs tell how long a fit will take
+        if limit:  # estimate the time of a fit from a few epochs
             each = fit_all(params, 3)["seconds"] - first["seconds"]
-            own_epochs = min(epochs, max(4, math.floor(limit / 24 / max(each / 2, 1e-9))))
-        found = fit_all(params, own_epochs)
+            n_epochs = min(epochs, max(4, math.floor(limit / 24 / max(each / 2, 1e-9))))
+        spent = fit_all(params, n_epochs)
         for clock in totals:
-            if own_epochs < epochs:  # what one epoch more takes, times the epochs that are missing
-                found[clock] += (found[clock] - first[clock]) / (own_epochs - 1) * (epochs - own_epochs)
-            totals[clock] += found[clock]
-        if own_epochs < epochs:
-            scaled.append({"params": params, "epochs": own_epochs})
-        print("one after another", params, own_epochs, totals, flush=True)
+            if n_epochs < epochs:  # the time of an epoch, times the missing epochs
+                spent[clock] += (spent[clock] - first[clock]) / (n_epochs - 1) * (epochs - n_epochs)
+            totals[clock] += spent[clock]
+        if n_epochs < epochs:
+            scaled.append({"params": params, "epochs": n_epochs})
+        print("one after another", params, n_epochs, totals, flush=True)
     return {**totals, "fits": 24 * len(splits), "scaled_up": scaled}
+
+
+def _processor(device: str) -> str:
+    return torch.cuda.get_device_name() if device == "cuda" else processor()
 
 
 def main() -> None:
@@ -317,7 +310,9 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=4)
     parser.add_argument("--halving", type=float, default=4.0)
     parser.add_argument("--epochs", type=int)
-    parser.add_argument("--max-rows", type=int, default=20_000, help="of the search; the chosen ones are fitted to all")
+    parser.add_argument(
+        "--max-rows", type=int, default=20_000, help="of the search; the chosen structures are fitted to all rows"
+    )
     parser.add_argument("--precision", default="single", choices=("single", "tf32", "bfloat16"))
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--processes", type=int, default=1)
@@ -326,9 +321,9 @@ def main() -> None:
         "--limit",
         type=float,
         default=0.0,
-        help="seconds of the study; with --speed, roughly those of fits one after another, which are then scaled up",
+        help="seconds of the study; with --speed, approximate seconds of the separate fits, by extrapolation",
     )
-    parser.add_argument("--retry", action="store_true", help="failures too")
+    parser.add_argument("--retry", action="store_true", help="run failures again")
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--out", type=Path, default=SPEED)
     args = parser.parse_args()
@@ -336,7 +331,7 @@ def main() -> None:
     if args.speed:
         speed(args.out, args.device, args.folds, args.epochs or 200, args.jobs, args.limit)
     if args.groups or args.sets:
-        names = [one.name for one in fields(Settings)]
+        names = [field.name for field in fields(Settings)]
         settings = Settings(**{name: getattr(args, name) for name in names})
         sets = list_sets(args.groups or ["small", "medium", "large"], args.sets)
         run_study(sets, results, settings, args.limit or math.inf, args.retry)

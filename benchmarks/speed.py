@@ -1,10 +1,10 @@
-"""Speed, in one run: ours, the least that the hardware needs, and other soft trees, on the same tensors.
+"""Speed of the library, of lower bounds for the hardware, and of other soft trees, on the same tensors.
 
     python benchmarks/speed.py [--device cuda] [--peers DIR] [--mnist DIR] [--sections table shapes ...]
 
-Before anything is timed, training steps and predictions are compared with the reference. Results go to
+Before timing, training steps and predictions are compared with the reference. Results go to
 docs/benchmarks/speed.json, .md and figures (speed-gpu on a GPU). Sections that are not run, and those that fail, keep
-the results that are there, of the same machine and versions. Sections:
+their earlier results from the same machine and versions. Sections:
 
     table      a training step and a batch of predictions, D 8, 10, 12: ours, floors, plain torch, peers
     shapes     W 3, S 2, D 7, and linear leaves (D 6, L 1), each against its own floor
@@ -12,12 +12,12 @@ the results that are there, of the same machine and versions. Sections:
     epochs     a whole epoch of 60,000 rows against its steps; a fleet of 64 trees against one
     curves     cost against depth, window, batch, features, members and rows
     fits       whole fits of small tables against scikit-learn's random forest and boosting
-    row        one row on the CPU: the best leaf by search, and by a look at all nodes
-    mnist      seconds until a soft tree has 95 %, in a fresh process and warm (with --mnist)
+    row        one row on the CPU: the best leaf by search, and by computing all nodes
+    mnist      seconds until a soft tree has 95 %, in a new process and warm (with --mnist)
     precision  the same training, warm, in single precision, TF32 (GPU) and bfloat16 (with --mnist)
     memory     peak memory of a step (CPU, Linux)
 
-`neural-trees` takes part where it is installed (pip install neural-trees).
+`neural-trees` is included if it is installed (pip install neural-trees).
 """
 
 from __future__ import annotations
@@ -35,22 +35,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from timing import answers, choice, curves, memory, mnist, table
+from timing import backends, curves, fits, latency, memory, mnist, table
 from timing.clock import Clock
-from timing.page import SECTIONS, beside, write_page
+from timing.page import SECTIONS, write_page
 from timing.peers import CLONES, HELP
 from timing.work import Work, check_against_reference
+from toolkit.arguments import positive_number, whole_number
+from toolkit.environment import processor
+from toolkit.idx import FILES
+from toolkit.record import beside
 
 import tartree
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(options: Sequence[str] | None = None) -> int:
     """Run the sections; 1 if one of them failed, 130 after Ctrl-C."""
-    arguments = parse(words)
+    arguments = parse(options)
     if arguments.memory_of is not None:
-        memory.print_peak_memory(arguments.memory_of)
+        memory.print_step_memory(arguments.memory_of)
         return 0
     device: torch.device = arguments.device
     clock = Clock(device, arguments.repeats, arguments.seconds)
@@ -62,19 +66,21 @@ def main(words: Sequence[str] | None = None) -> int:
     before = read(out)
     if arguments.page:
         if before is None:
-            raise SystemExit(f"a page is made from results, however: there is no {out}.json; run sections first")
+            raise SystemExit(f"{out}.json does not exist; run sections first, then --page")
         write_page(before, out)
         return 0
     here = machine(device) | ({"sizes": "tiny"} if arguments.small else {})
     if arguments.sections and before is not None and before["machine"] != here:
         raise SystemExit(
-            f"results of some sections must join those of the same machine and versions, however: {out}.json has "
-            f"{before['machine']}, and here is {here}; run all sections, or name another place with --out"
+            f"{out}.json must be from the same machine and versions to add sections: expected {here}, got "
+            f"{before['machine']}; run all sections, or choose another path with --out"
         )
-    make_room(out)
+    make_folder(out)
     results = {"machine": here} | check_against_reference(clock) | {"sections": {}}
     if before is not None and before["machine"] == here:
-        results["sections"] = {name: found for name, found in before["sections"].items() if "failure" not in found}
+        results["sections"] = {
+            name: section for name, section in before["sections"].items() if "failure" not in section
+        }
     print(f"equal to the reference, largest relative error {results['error']:.1e}", flush=True)
     status = 0
     try:
@@ -84,14 +90,14 @@ def main(words: Sequence[str] | None = None) -> int:
                 note = {"date": datetime.datetime.now(datetime.UTC).date().isoformat(), "tartree": tartree.__version__}
                 results["sections"][section] = run() | note
                 ending = "done"
-            except Exception:  # one section that fails must not take the others with it
+            except Exception:  # the other sections still run
                 traceback.print_exc()
-                ending, status = "FAILED, and what there was before is kept", 1
+                ending, status = "FAILED, earlier results are kept", 1
             print(f"{section}: {ending} after {time.perf_counter() - begin:.0f} s", flush=True)
-            # After each: a run may be cut short.
+            # After each section, because a run may be interrupted.
             beside(out, ".json").write_text(json.dumps(results, indent=1) + "\n")
     except KeyboardInterrupt:
-        print("interrupted: the sections before are kept", flush=True)
+        print("interrupted: earlier sections are kept", flush=True)
         status = 130
     write_page(results, out)
     lines = beside(out, ".md").read_text().splitlines()
@@ -100,7 +106,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[[], dict[str, Any]]]:
-    """What to run, by name."""
+    """Return the sections to run, by name."""
     small, peers = arguments.small, arguments.peers
     depths = arguments.depths or ([3, 4] if small else [8, 10, 12])
     sizes = {"features": 50, "batch": 64} if small else {}
@@ -115,71 +121,63 @@ def sections(arguments: argparse.Namespace, clock: Clock) -> dict[str, Callable[
         rows = table.compare_depths([Work(d, **sizes) for d in depths], clock, peers)
         return {"plain": "product", "rows": rows}
 
-    def row() -> dict[str, Any]:
-        depth, features = (6, 30) if small else (12, 784)
-        return answers.one_row(clock.device, depth, features)
-
     runs: dict[str, Callable[[], dict[str, Any]]] = {
         "table": compared,
         "shapes": shapes,
-        "choice": lambda: choice.measure(clock, small),
+        "choice": lambda: backends.measure(clock, small),
         "epochs": lambda: table.members_and_epochs(
             clock, depths[:1] if cpu else depths, 2048 if small else 60_000, 4 if small else 64
         ),
         "curves": lambda: curves.measure(clock, arguments.seconds * 25, small),
-        "fits": lambda: {"rows": answers.fits(str(clock.device), small)},
-        "row": row,
+        "fits": lambda: fits.measure(str(clock.device), small),
+        "row": lambda: latency.measure(clock.device, *((6, 30) if small else (12, 784))),
         "mnist": lambda: mnist.time_to_accuracy(Path(__file__), arguments.mnist, clock, epochs),
         "precision": lambda: mnist.precisions(arguments.mnist, clock, epochs),
-        "memory": lambda: {"units": {d: memory.peak_memory(Path(__file__), d) for d in depths}},
+        "memory": lambda: {"units": {d: memory.step_memory(Path(__file__), d) for d in depths}},
     }
     chosen = arguments.sections or [s for s in runs if cannot_run(s, arguments) is None]
     return {section: runs[section] for section in chosen}
 
 
 def cannot_run(section: str, arguments: argparse.Namespace) -> str | None:
-    """Why a section cannot be run here; None if it can."""
+    """Return why a section cannot be run here, or None."""
     if section in ("mnist", "precision") and arguments.mnist is None:
-        return "needs MNIST's files: name their folder with --mnist"
+        return "needs the files of MNIST: give their folder with --mnist"
     if section == "memory" and (arguments.device.type != "cpu" or not sys.platform.startswith("linux")):
-        return "is seen on a CPU under Linux: say --device cpu"
+        return "needs a CPU under Linux: use --device cpu"
     if section == "choice" and arguments.device.type != "cuda":
-        return "is one of a GPU: say --device cuda"
+        return "needs a GPU: use --device cuda"
     return None
 
 
 def read(out: Path) -> dict[str, Any] | None:
-    """Results that are there; None without."""
+    """Return the saved results, or None."""
     path = beside(out, ".json")
     try:
-        found = json.loads(path.read_text())
+        results = json.loads(path.read_text())
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SystemExit(
-            f"--out must name a place for results, however: {path} cannot be read ({error.strerror})"
-        ) from None
+        raise SystemExit(f"cannot read {path} ({error.strerror}); choose another path with --out") from None
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not {"machine", "error", "sections"} <= set(found):
-        raise SystemExit(f"{path} must hold results of this program, however: it does not; name another with --out")
-    return found
+        results = None
+    if not isinstance(results, dict) or not {"machine", "error", "sections"} <= set(results):
+        raise SystemExit(f"{path} must hold results of this program, but does not; choose another path with --out")
+    return results
 
 
-def make_room(out: Path) -> None:
-    """The folder of the results; before hours of work, that they can be written."""
+def make_folder(out: Path) -> None:
+    """Make the folder of the results, and check before hours of work that it can be written to."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out.parent):
             pass
     except OSError as error:
-        raise SystemExit(
-            f"--out must name a place for results, however: nothing can be written to {out.parent} ({error.strerror})"
-        ) from None
+        raise SystemExit(f"cannot write to {out.parent} ({error.strerror}); choose another path with --out") from None
 
 
 def machine(device: torch.device) -> dict[str, Any]:
-    found = {
+    facts = {
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
         "processor": processor(),
         "threads": torch.get_num_threads(),
@@ -187,50 +185,41 @@ def machine(device: torch.device) -> dict[str, Any]:
         "python": platform.python_version(),
     }
     if device.type == "cuda":
-        found["CUDA"] = torch.version.cuda
+        facts["CUDA"] = torch.version.cuda
         try:
             import triton
 
-            found["triton"] = triton.__version__
+            facts["triton"] = triton.__version__
         except ImportError:
-            found["triton"] = "none"
-    return found
+            facts["triton"] = "none"
+    return facts
 
 
-def processor() -> str:
-    """The name of the processor, where the system tells it."""
-    try:
-        names = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
-        return names[0].split(":", 1)[1].strip()
-    except (OSError, IndexError):
-        return platform.processor() or platform.machine()
-
-
-def parse(words: Sequence[str] | None) -> argparse.Namespace:
+def parse(options: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", type=_device, default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--sections", nargs="+", choices=list(SECTIONS))
-    parser.add_argument("--depths", type=_positive(int), nargs="+", help="of the table; 8 10 12 by default")
+    parser.add_argument("--depths", type=whole_number(1), nargs="+", help="of the table; 8 10 12 by default")
     parser.add_argument("--peers", type=_folder(any, [folder for folder, _ in CLONES.values()]), help=HELP)
-    parser.add_argument("--mnist", type=_folder(all, mnist.FILES), help=f"the folder with {', '.join(mnist.FILES)}")
-    turns = "turns of a measurement; slow functions take fewer"
-    parser.add_argument("--repeats", type=_positive(int), default=20, help=turns)
-    parser.add_argument("--seconds", type=_positive(float), default=3.0, help="about how long one function is timed")
-    parser.add_argument("--out", type=Path, help="where results go, without the ending")
+    parser.add_argument("--mnist", type=_folder(all, FILES), help=f"the folder with {', '.join(FILES)}")
+    turns = "turns of a measurement, fewer for slow functions"
+    parser.add_argument("--repeats", type=whole_number(1), default=20, help=turns)
+    parser.add_argument("--seconds", type=positive_number, default=3.0, help="approximate time for one function")
+    parser.add_argument("--out", type=Path, help="path of the results, without an ending")
     parser.add_argument(
-        "--page", action="store_true", help="only the page and the figures, from results that are there"
+        "--page", action="store_true", help="only write the page and the figures, from the saved results"
     )
-    parser.add_argument("--small", action="store_true", help="tiny sizes, to try the program; with --out")
+    parser.add_argument("--small", action="store_true", help="tiny sizes, to test the program; needs --out")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--mnist-epochs", type=int, help=argparse.SUPPRESS)
-    arguments = parser.parse_args(words)
+    arguments = parser.parse_args(options)
     if arguments.out is not None and not arguments.out.name:
-        parser.error(f"--out must name files, without their ending, however: {str(arguments.out)!r} is a folder")
+        parser.error(f"--out must be the path of a file without an ending, got the folder {str(arguments.out)!r}")
     if arguments.small and arguments.out is None:
-        parser.error("results of --small are not for the record: name another place with --out")
+        parser.error("--small needs --out, because its results must not replace the record")
     for section in arguments.sections or ():
-        if (why := cannot_run(section, arguments)) is not None:
-            parser.error(f"the section {section} {why}")
+        if (reason := cannot_run(section, arguments)) is not None:
+            parser.error(f"the section {section} {reason}")
     return arguments
 
 
@@ -240,34 +229,22 @@ def _device(name: str) -> torch.device:
     except RuntimeError:
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
-        raise argparse.ArgumentTypeError(f"the device must be cpu or cuda, however: {name!r}")
+        raise argparse.ArgumentTypeError(f"must be cpu or cuda, got {name!r}")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-        raise argparse.ArgumentTypeError(f"torch finds {torch.cuda.device_count()} GPUs, however: {name!r}; say cpu")
+        raise argparse.ArgumentTypeError(f"torch finds {torch.cuda.device_count()} GPUs, got {name!r}; use cpu")
     return device
 
 
-def _positive(kind: type[int] | type[float]) -> Callable[[str], float]:
-    def number(word: str) -> float:
-        try:
-            found = kind(word)
-        except ValueError:
-            found = kind(0)
-        if not 0 < found < float("inf"):
-            wanted = "a whole number" if kind is int else "a number"
-            raise argparse.ArgumentTypeError(f"{wanted} above 0 is wanted, however: {word!r}")
-        return found
-
-    return number
-
-
 def _folder(enough: Callable[[Iterable[bool]], bool], names: list[str]) -> Callable[[str], Path]:
-    def folder(word: str) -> Path:
-        if not enough((Path(word) / name).exists() for name in names):
-            kind = "all" if enough is all else "some"
-            raise argparse.ArgumentTypeError(f"the folder must have {kind} of {', '.join(names)}, however: {word!r}")
-        return Path(word)
+    """Return a parser of folders that have all or some of the named entries."""
 
-    return folder
+    def parse_folder(text: str) -> Path:
+        if not enough((Path(text) / name).exists() for name in names):
+            kind = "all" if enough is all else "some"
+            raise argparse.ArgumentTypeError(f"must be a folder with {kind} of {', '.join(names)}, got {text!r}")
+        return Path(text)
+
+    return parse_folder
 
 
 if __name__ == "__main__":

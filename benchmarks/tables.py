@@ -1,8 +1,8 @@
-"""Default estimators on real tables, beside linear models, forests and boosting on the same encoding.
+"""Default estimators on real tables, compared with linear models, forests and boosting on the same encoding.
 
     python benchmarks/tables.py run regression FOLDER      # FOLDER/*.tsv.gz, the column `target` last
     python benchmarks/tables.py run mixed FOLDER           # FOLDER/*.csv.gz, targets as in MIXED below
-    python benchmarks/tables.py page                       # docs/benchmarks/tables.md from what there is
+    python benchmarks/tables.py page                       # docs/benchmarks/tables.md from the saved fits
 
 Five folds, two seeds, default parameters, the same folds for all. A line of `tables.jsonl` is one fit; a run that was
 stopped resumes, and `--part 0/2` and `--part 1/2` share the tables between two processes.
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import platform
 import time
 import warnings
 from collections import Counter, defaultdict
@@ -23,8 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import sklearn
-import torch
+from scipy.stats import rankdata
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -37,8 +35,11 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
+from toolkit.environment import versions
+from toolkit.markdown import table as markdown_table
+from toolkit.record import beside
 
-from tartree import TartClassifier, TartRegressor, __version__
+from tartree import TartClassifier, TartRegressor
 from tartree.table import TableEncoder
 
 OUT = Path("docs/benchmarks/tables")
@@ -46,6 +47,7 @@ SEEDS = 2
 FOLDS = 5
 OURS = "tartree"
 LINEAR = "linear"
+LOW = 0.05  # a fold is listed when tartree is lower by more
 #: Targets of the mixed tables; a target in `CLASSES` is one of classes.
 MIXED = {
     "bike-hours": "bikers",
@@ -76,7 +78,7 @@ class Table(NamedTuple):
 
 
 def tables(kind: str, folder: Path) -> Iterator[Table]:
-    """Tables of a folder, small ones first."""
+    """Yield the tables of a folder, small files first."""
     for path in sorted(folder.glob("*.tsv.gz" if kind == "regression" else "*.csv.gz"), key=lambda p: p.stat().st_size):
         name = path.name.split(".")[0]
         rows = pd.read_csv(path, sep="\t" if kind == "regression" else ",")
@@ -86,7 +88,7 @@ def tables(kind: str, folder: Path) -> Iterator[Table]:
 
 
 def models(is_classes: bool, seed: int) -> dict[str, Any]:
-    """Unfitted models by name; all but ours get the encoding of `TableEncoder`."""
+    """Return unfitted models by name; all but tartree get the encoding of `TableEncoder`."""
     if is_classes:
         others: dict[str, Any] = {
             LINEAR: LogisticRegression(max_iter=5000),
@@ -107,7 +109,7 @@ def models(is_classes: bool, seed: int) -> dict[str, Any]:
 
 
 def score(model: Any, X: pd.DataFrame, y: np.ndarray, is_classes: bool) -> float:
-    """R2, or the area under the ROC curve (of several classes the mean, one against the rest)."""
+    """Return R2, or the area under the ROC curve (with several classes, the mean of one against the rest)."""
     if not is_classes:
         return float(r2_score(y, model.predict(X)))
     shares = model.predict_proba(X)
@@ -117,7 +119,7 @@ def score(model: Any, X: pd.DataFrame, y: np.ndarray, is_classes: bool) -> float
 
 
 def run(kind: str, folder: Path, out: Path, part: int, parts: int, seconds: float) -> None:
-    """Fit what has no line yet; start no fit after so many seconds."""
+    """Fit what has no line yet; start no fit after `seconds`."""
     start = time.perf_counter()
     done = {(r["table"], r["model"], r["seed"], r["fold"]) for r in read(out)}
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -149,24 +151,25 @@ def read(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
 
 
-def page(lines: list[dict[str, Any]], versions: str) -> str:
-    """The results in Markdown."""
+def page(lines: list[dict[str, Any]]) -> str:
+    """Return the results in Markdown."""
     text = [
         "# Real tables",
         "",
-        f"Default parameters, {FOLDS} folds, {SEEDS} seeds, the same folds for all. The linear model is ridge",
+        f"Default parameters, {FOLDS} folds, {SEEDS} seeds, the same folds for all models. The linear model is ridge",
         "regression with its penalty chosen by cross-validation, or logistic regression. All models but tartree get",
         "the encoding of `TableEncoder`; forests have 100 trees, boosting is scikit-learn's `HistGradientBoosting`.",
-        "Made by `benchmarks/tables.py`; its data is `tables.jsonl`.",
+        "Made by `benchmarks/tables.py`; the data is in `tables.jsonl`.",
     ]
     for kind, title in TITLES.items():
-        own = [line for line in lines if line["kind"] == kind]
-        if own:
-            text += ["", f"## {title}", "", *_table(own), *_missing(own), "", *_worst(own)]
-    return "\n".join([*text, "", versions, ""])
+        of_kind = [line for line in lines if line["kind"] == kind]
+        if of_kind:
+            text += ["", f"## {title}", "", *_table(of_kind), *_incomplete(of_kind), "", *_low_folds(of_kind)]
+    return "\n".join([*text, "", versions() + ".", ""])
 
 
 def _table(lines: list[dict[str, Any]]) -> list[str]:
+    """Return the mean scores of each table and model."""
     names = list(dict.fromkeys(line["model"] for line in lines))
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)
     facts: dict[str, dict[str, Any]] = {}
@@ -174,58 +177,59 @@ def _table(lines: list[dict[str, Any]]) -> list[str]:
         scores[line["table"], line["model"]].append(line["score"])
         facts[line["table"]] = line
     order = sorted(facts, key=lambda name: (facts[name]["metric"], facts[name]["rows"]))
-    text = ["| table | rows x columns | metric | " + " | ".join(names) + " |", "|---|---|---|" + "---|" * len(names)]
     means = np.array([[np.mean(scores[table, name]) for name in names] for table in order])
-    for table, row in zip(order, means, strict=True):
-        cells = [f"**{value:.3f}**" if value == row.max() else f"{value:.3f}" for value in row]
+    rows = []
+    for table, values in zip(order, means, strict=True):
+        cells = [f"**{value:.3f}**" if value == values.max() else f"{value:.3f}" for value in values]
         fact = facts[table]
-        text.append(
-            f"| {table} | {fact['rows']:,} x {fact['columns']} | {fact['metric']} | " + " | ".join(cells) + " |"
-        )
-    ranks = np.mean([_ranks(-row) for row in means], axis=0)
-    text.append("| mean | | | " + " | ".join(f"{value:.3f}" for value in means.mean(0)) + " |")
-    text.append("| mean rank | | | " + " | ".join(f"{value:.2f}" for value in ranks) + " |")
-    seconds = [np.mean([line["fit_s"] for line in lines if line["model"] == name]) for name in names]
-    text.append("| mean seconds of a fit | | | " + " | ".join(f"{value:.2f}" for value in seconds) + " |")
-    return text
+        rows.append([table, f"{fact['rows']:,} x {fact['columns']}", fact["metric"], *cells])
+    ranks = rankdata(-means, axis=1).mean(0)
+    rows.append(["mean", "", "", *(f"{value:.3f}" for value in means.mean(0))])
+    rows.append(["mean rank", "", "", *(f"{value:.2f}" for value in ranks)])
+    return markdown_table(["table", "rows x columns", "metric", *names], rows)
 
 
-def _missing(lines: list[dict[str, Any]]) -> list[str]:
-    """Tables with fewer folds than the others, because a run was stopped."""
+def _incomplete(lines: list[dict[str, Any]]) -> list[str]:
+    """Name the tables with fewer folds than the others, because a run was stopped."""
     counts = Counter(line["table"] for line in lines if line["model"] == OURS)
-    short = {table: count for table, count in counts.items() if count < FOLDS * SEEDS}
-    return ["", f"With fewer than {FOLDS * SEEDS} fits so far: {short}."] if short else []
+    short = [f"{table} ({count})" for table, count in counts.items() if count < FOLDS * SEEDS]
+    return ["", f"Measured on fewer than {FOLDS * SEEDS} folds: {', '.join(short)}."] if short else []
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """Ranks from 1, equal values share their mean."""
-    return np.array([(values < value).sum() + ((values == value).sum() + 1) / 2 for value in values])
-
-
-def _worst(lines: list[dict[str, Any]]) -> list[str]:
-    """Where ours is below the better of a linear model and a constant: R2 fold by fold, AUC in the mean of a table."""
-    by = {(r["table"], r["seed"], r["fold"], r["model"]): r["score"] for r in lines}
-    gaps = []
-    for (table, seed, fold, name), value in by.items():
-        if name == OURS and (table, seed, fold, LINEAR) in by:
-            least = 0.5 if any(r["metric"] == "AUC" for r in lines if r["table"] == table) else 0.0
-            linear = by[table, seed, fold, LINEAR]
-            gaps.append((value - max(linear, least), table, seed, fold, value, linear))
-    bad = sorted(gap for gap in gaps if gap[0] < -0.05)
+def _low_folds(lines: list[dict[str, Any]]) -> list[str]:
+    """List folds where tartree is below the better of the linear model and a constant, with the best other model."""
+    scores: dict[tuple[str, int, int], dict[str, float]] = defaultdict(dict)
+    for line in lines:
+        scores[line["table"], line["seed"], line["fold"]][line["model"]] = line["score"]
+    constants = {line["table"]: 0.5 if line["metric"] == "AUC" else 0.0 for line in lines}
+    folds = []  # how much higher than the reference, fold, and scores of the models
+    for fold, by_model in scores.items():
+        if OURS in by_model and LINEAR in by_model:
+            folds.append((by_model[OURS] - max(by_model[LINEAR], constants[fold[0]]), fold, by_model))
+    low = sorted((entry for entry in folds if entry[0] < -LOW), key=lambda entry: entry[:2])
     text = [
-        f"Of {len(gaps)} folds, tartree is more than 0.05 below the better of the linear model and a constant in "
-        f"{len(bad)}; the worst score of a fold is {min(gap[4] for gap in gaps):.3f}.",
+        f"In {len(low)} of {len(folds)} folds, tartree is more than {LOW} below the better of the linear model and a "
+        f"constant. Its lowest score in a fold is {min(by_model[OURS] for _, _, by_model in folds):.3f}.",
     ]
-    if bad:
-        text += ["", "| table | seed, fold | tartree | linear | below by |", "|---|---|---|---|---|"]
-        text += [f"| {t} | {s}, {f} | {v:.3f} | {li:.3f} | {-g:.3f} |" for g, t, s, f, v, li in bad]
-    means: dict[str, list[float]] = defaultdict(list)
-    for _, table, _, _, value, linear in gaps:
-        means[table].append(value - linear)
-    lowest = min(means, key=lambda table: float(np.mean(means[table])))
-    gap = float(np.mean(means[lowest]))
-    text += ["", f"In the mean of a table, tartree is furthest below the linear model on {lowest}: {gap:+.3f}."]
-    return text
+    if low:
+        text[-1] += " The last column shows the best other model in that fold: where it is low too, the fold is hard."
+        rows = []
+        for gap, (table, seed, fold), by_model in low:
+            best = max((name for name in by_model if name != OURS), key=by_model.__getitem__)
+            cells = [f"{by_model[OURS]:.3f}", f"{by_model[LINEAR]:.3f}", f"{-gap:.3f}"]
+            rows.append([table, f"{seed}, {fold}", *cells, f"{by_model[best]:.3f} ({best})"])
+        head = ["table", "seed, fold", "tartree", "linear", "below by", "best of the others"]
+        text += ["", *markdown_table(head, rows)]
+    differences: dict[str, list[float]] = defaultdict(list)
+    for _, (table, _, _), by_model in folds:
+        differences[table].append(by_model[OURS] - by_model[LINEAR])
+    means = {table: float(np.mean(values)) for table, values in differences.items()}
+    lowest = min(means, key=means.__getitem__)
+    return [
+        *text,
+        "",
+        f"By mean score, tartree is furthest below the linear model on {lowest}: {means[lowest]:+.3f}.",
+    ]
 
 
 def main() -> None:
@@ -233,11 +237,11 @@ def main() -> None:
     parser.add_argument("command", choices=["run", "page"])
     parser.add_argument("kind", nargs="?", choices=["regression", "mixed"])
     parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--out", type=Path, default=OUT, help="without its ending")
-    parser.add_argument("--part", default="0/1", help="this process of so many")
+    parser.add_argument("--out", type=Path, default=OUT, help="path of the record, without an ending")
+    parser.add_argument("--part", default="0/1", help="this process and the number of processes")
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="start no fit after that time")
     arguments = parser.parse_args()
-    data = arguments.out.with_suffix(".jsonl")
+    data = beside(arguments.out, ".jsonl")
     if arguments.command == "run":
         if arguments.folder is None:
             parser.error("run needs a kind of tables and their folder")
@@ -245,11 +249,7 @@ def main() -> None:
         part, parts = map(int, arguments.part.split("/"))
         run(arguments.kind, arguments.folder, data, part, parts, arguments.limit_seconds)
         return
-    versions = (
-        f"tartree {__version__}, torch {torch.__version__}, scikit-learn {sklearn.__version__}, "
-        f"Python {platform.python_version()}."
-    )
-    arguments.out.with_suffix(".md").write_text(page(read(data), versions))
+    beside(arguments.out, ".md").write_text(page(read(data)))
 
 
 if __name__ == "__main__":

@@ -1,22 +1,19 @@
-"""Scores of the models of the zoo: what docs/zoo.md says is measured here.
+"""Scores of the models of the zoo, for docs/zoo.md.
 
-    python benchmarks/zoo.py                          all that needs no data beside scikit-learn's
+    python benchmarks/zoo.py                          all that needs only scikit-learn's data
     python benchmarks/zoo.py --only warm --groups small medium large --processes 4
-                                                      trees against warm starts from them, on the UCI sets
+                                                      warm starts compared with their trees, on the UCI sets
     python benchmarks/zoo.py --only sdt dndf --data DIR --device cuda
-    python benchmarks/zoo.py --pictures --page        the picture and the page, from what has been measured
+    python benchmarks/zoo.py --pictures --page        the picture and the page, from the saved results
 
-DIR holds the folders mnist and fashion-mnist with the four files of each in idx format. Every part writes its own
-entry of docs/benchmarks/zoo.json, and leaves those of the others. The part warm goes on where it stopped: what is done
-stands in zoo-warm.jsonl beside it.
+DIR holds the folders mnist and fashion-mnist with the four files of each in idx format. Every part writes one entry of
+docs/benchmarks/zoo.json, and keeps the others. The part warm can be resumed: its results are in zoo-warm.jsonl.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
-import platform
 import time
 import warnings
 from collections.abc import Callable
@@ -24,13 +21,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import sklearn
 import torch
 from sklearn import datasets
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
+from toolkit import environment
+from toolkit.idx import FILES, read_idx
 
-from tartree import __version__, zoo
+from tartree import zoo
 from tartree.nn import Conv
 from tartree.training import Recipe
 
@@ -43,20 +41,15 @@ SETS = {
 }
 
 
-def _threads(count: int) -> str:
-    return f"{count} thread{'' if count == 1 else 's'} of a CPU"
-
-
 def versions(device: str, threads: int | None = None) -> str:
-    where = torch.cuda.get_device_name() if device == "cuda" else _threads(threads or torch.get_num_threads())
-    return (
-        f"tartree {__version__}, torch {torch.__version__}, scikit-learn {sklearn.__version__}, "
-        f"Python {platform.python_version()}, {where}"
-    )
+    if device == "cuda":
+        return environment.versions(torch.cuda.get_device_name())
+    count = threads or torch.get_num_threads()
+    return environment.versions(f"{count} thread{'' if count == 1 else 's'} of a CPU")
 
 
 def measure_sets(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Every classifier of the zoo on scikit-learn's sets, five stratified folds."""
+    """Measure every classifier of the zoo on scikit-learn's sets, five stratified folds."""
     rows = []
     for name, preset in zoo.PRESETS.items():
         if preset.task != "classification" or name not in (arguments.models or zoo.PRESETS):
@@ -78,9 +71,9 @@ def measure_sets(arguments: argparse.Namespace) -> dict[str, Any]:
     for data, load in SETS.items():
         X, y = load(return_X_y=True)
         folds = StratifiedKFold(5, shuffle=True, random_state=0).split(X, y)
-        found = [DecisionTreeClassifier(random_state=0).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]
-        rows.append({"model": "CART", "data": data, "score": mean(found), "versions": versions("cpu")})
-    # Rows that were not asked for stay as they were measured.
+        accuracies = [DecisionTreeClassifier(random_state=0).fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]
+        rows.append({"model": "CART", "data": data, "score": mean(accuracies), "versions": versions("cpu")})
+    # Rows that were not requested keep their earlier results.
     new = {(row["model"], row["data"]) for row in rows}
     path = arguments.out.with_suffix(".json")
     before = json.loads(path.read_text()).get("sets", {}).get("rows", []) if path.exists() else []
@@ -88,49 +81,39 @@ def measure_sets(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_warm(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Trees of scikit-learn, the same made soft, and trained on, on the official splits of the UCI sets."""
-    import zoo_warm  # beside this file
+    """Measure trees of scikit-learn, soft trees from them, and warm starts, on the official splits of the UCI sets."""
+    import zoo_warm
 
     path = arguments.out.with_suffix(".json")
     before = json.loads(path.read_text()).get("warm", {}) if path.exists() else {}
     return zoo_warm.measure(arguments, before, versions(arguments.device, threads=1))
 
 
-def read_idx(path: Path) -> np.ndarray:
-    """An array from a file in idx format."""
-    raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    if raw[:3] != b"\x00\x00\x08":
-        raise ValueError(f"{path} must be a file of bytes in idx format, however: it begins with {raw[:4]!r}")
-    shape = np.frombuffer(raw, ">u4", count=raw[3], offset=4).astype(int)
-    return np.frombuffer(raw, np.uint8, offset=4 + 4 * raw[3]).reshape(shape)
-
-
 def images(folder: Path) -> list[np.ndarray]:
-    """Training images and labels, test images and labels; images are rows of numbers from 0 to 1."""
-    found = []
-    for part in ("train", "t10k"):
-        for what in ("images-idx3", "labels-idx1"):
-            path = next((p for p in sorted(folder.glob(f"{part}-{what}-ubyte*"))), None)
-            if path is None:
-                raise FileNotFoundError(f"{folder} must hold {part}-{what}-ubyte.gz")
-            array = read_idx(path)
-            found.append(array.astype(np.int64) if array.ndim == 1 else array.reshape(len(array), -1) / np.float32(255))
-    return found
+    """Return training images, test images (rows of numbers from 0 to 1), training labels and test labels."""
+    arrays = []
+    for name in FILES:
+        path = next((p for p in (folder / name, folder / name.removesuffix(".gz")) if p.exists()), None)
+        if path is None:
+            raise FileNotFoundError(f"{folder} must hold {name}")
+        array = read_idx(path)
+        arrays.append(array.astype(np.int64) if array.ndim == 1 else array.reshape(len(array), -1) / np.float32(255))
+    return arrays
 
 
 def measure_images(model: Any, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
-    X, y, X_test, y_test = (part[: arguments.rows] for part in images(folder))
+    X, X_test, y, y_test = (part[: arguments.rows] for part in images(folder))
     start = time.perf_counter()
     model.set_params(device=arguments.device, random_state=0, verbose=1).fit(X, y)
     seconds = time.perf_counter() - start
-    found: dict[str, Any] = {"fit_s": round(seconds, 1), "rows": len(X), "parameters": model.n_parameters_}
+    result: dict[str, Any] = {"fit_s": round(seconds, 1), "rows": len(X), "parameters": model.n_parameters_}
     for selection in ("multi", "single"):
-        found[selection] = mean([model.set_params(selection=selection).score(X_test, y_test)])
-    return found
+        result[selection] = mean([model.set_params(selection=selection).score(X_test, y_test)])
+    return result
 
 
 def measure_sdt(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The soft decision tree of depth 8 on MNIST."""
+    """Measure the soft decision tree of depth 8 on MNIST."""
     recipe = Recipe(
         epochs=30, learning_rate=0.01, decision_decay=1.0, leaf_decay=0.0, jitter=0.5, balance=0.1, batch_size=1024
     )
@@ -139,7 +122,7 @@ def measure_sdt(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_dndf(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The deep neural decision forest on Fashion-MNIST: five trees above one small network."""
+    """Measure the deep neural decision forest on Fashion-MNIST: five trees above one small network."""
     decision = Conv(shape=(1, 28, 28), channels=32, width=256, dropout=0.3, shift=2, flip=True)
     settings = {"epochs": arguments.epochs or 30, "batch_size": 256}
     model = zoo.make("dndf", decision=decision, **settings)
@@ -147,7 +130,7 @@ def measure_dndf(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def measure_nrf(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The neural regression forest: R2, and how many held-out targets lie in intervals that should hold 90 %."""
+    """Measure the neural regression forest: R2, and the coverage of its 90 % intervals on held-out rows."""
     friedman = datasets.make_friedman1(1000, noise=1.0, random_state=0)
     rows = []
     for data, (X, y) in (("diabetes", datasets.load_diabetes(return_X_y=True)), ("Friedman 1", friedman)):
@@ -175,43 +158,45 @@ PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "sdt": measure_sdt,
     "dndf": measure_dndf,
 }
-BY_THEMSELVES = ("sets", "nrf")  # need no data beside scikit-learn's
+WITHOUT_DATA = ("sets", "nrf")  # need only scikit-learn's data
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=PARTS, help="what to measure")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="parts to measure")
     parser.add_argument("--data", type=Path, help="folder with mnist and fashion-mnist")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--rows", type=int, help="of the images, to try things out; all by default")
-    parser.add_argument("--epochs", type=int, help="for the images, to try things out; those of the recipe by default")
-    parser.add_argument("--models", nargs="+", choices=zoo.PRESETS, help="of the part sets; all by default")
-    parser.add_argument("--sets", nargs="+", choices=SETS, help="of the part sets; all by default")
+    parser.add_argument("--rows", type=int, help="number of images, for trials; all by default")
+    parser.add_argument("--epochs", type=int, help="for the images, for trials; those of the recipe by default")
+    parser.add_argument("--models", nargs="+", choices=zoo.PRESETS, help="for the part sets; all by default")
+    parser.add_argument("--sets", nargs="+", choices=SETS, help="for the part sets; all by default")
     parser.add_argument("--groups", nargs="+", default=["small"], choices=["large", "medium", "small"])
-    parser.add_argument("--splits", type=int, default=4, choices=range(1, 5), help="of the UCI sets")
-    parser.add_argument("--processes", type=int, default=1, help="of the part warm, one thread each")
-    parser.add_argument("--limit-seconds", type=float, help="of the part warm; what was measured until then is kept")
-    parser.add_argument("--retry", action="store_true", help="of the part warm, what failed too")
+    parser.add_argument("--splits", type=int, default=4, choices=range(1, 5), help="number of splits of the UCI sets")
+    parser.add_argument("--processes", type=int, default=1, help="for the part warm, one thread each")
+    parser.add_argument("--limit-seconds", type=float, help="for the part warm; finished results are kept")
+    parser.add_argument("--retry", action="store_true", help="for the part warm: run failures again")
     parser.add_argument("--pictures", action="store_true", help="draw docs/pictures/zoo.png")
-    parser.add_argument("--page", action="store_true", help="write docs/zoo.md from what has been measured")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs/benchmarks/zoo", help="without its ending")
+    parser.add_argument("--page", action="store_true", help="write docs/zoo.md from the saved results")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "docs/benchmarks/zoo", help="path of the record, without an ending"
+    )
     arguments = parser.parse_args()
     only_pages = (arguments.pictures or arguments.page) and not arguments.only
-    parts = () if only_pages else arguments.only or BY_THEMSELVES
+    parts = () if only_pages else arguments.only or WITHOUT_DATA
     if {"sdt", "dndf"} & set(parts) and arguments.data is None:
-        parser.error("--data DIR says where the images are")
+        parser.error("--data DIR is needed: the folder of the images")
     warnings.filterwarnings("ignore", category=FutureWarning)
     path = arguments.out.with_suffix(".json")
     for part in parts:
-        found = PARTS[part](arguments)
+        entry = PARTS[part](arguments)
         results = json.loads(path.read_text()) if path.exists() else {}
-        # The parts warm and sets say of each of their rows what it was measured with.
-        results[part] = found if part in ("warm", "sets") else {"versions": versions(arguments.device), **found}
+        # Each row of the parts warm and sets has its versions.
+        results[part] = entry if part in ("warm", "sets") else {"versions": versions(arguments.device), **entry}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(results, indent=2) + "\n")
         print(f"{part}: written to {path}", flush=True)
     if arguments.pictures or arguments.page:
-        import zoo_page  # beside this file
+        import zoo_page
 
         zoo_page.write(path, draw=arguments.pictures, page=arguments.page)
 

@@ -1,7 +1,7 @@
-"""Warm starts against the trees that they came from, on the UCI sets; `python benchmarks/zoo.py --only warm` calls it.
+"""Warm starts compared with their source trees on the UCI sets; called by `python benchmarks/zoo.py --only warm`.
 
-One line for each set and split goes to a file as soon as it is there, so a run that was stopped goes on. The summary
-counts a set when all of its splits are there, and says of each group how many of its sets have been measured.
+A line for each set and split is appended to a file when it is done, so a stopped run can be resumed. The summary
+includes a set when all of its splits are done, and states for each group how many of its sets have been measured.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.tree import DecisionTreeClassifier
-from uci.processes import call_in_processes
+from toolkit.failure import failure_text
+from uci.processes import call
 from uci.results import Line, Results
+from uci.sets import ORDER
 
 from tartree import zoo
 from tartree.datasets import UciSummary, load_uci, uci_index
 
 LABELS = ("cart", "soft", "warm")
-GROUPS = ("small", "medium", "large")
 Job = tuple[str, int]  # a set and one of its splits
 
 
@@ -33,45 +34,37 @@ class TimeIsUp(Exception):
 
 
 def measure(arguments: argparse.Namespace, before: dict[str, Any], versions: str) -> dict[str, Any]:
-    """Do what is left of the groups, then the entry of zoo.json: what it held `before`, and all lines of the file."""
+    """Run what is left of the groups, and return the entry of zoo.json from `before` and all lines of the file."""
     results = Results(arguments.out.with_name(arguments.out.name + "-warm.jsonl"), numbers="warm")
     index = uci_index().sets
-    jobs = _left(results, {name: one for name, one in index.items() if one.group in arguments.groups}, arguments)
+    jobs = _left(results, {name: data for name, data in index.items() if data.group in arguments.groups}, arguments)
     start, done = time.perf_counter(), 0
     try:
-        with _limited(arguments.limit_seconds), closing(_each(jobs, versions, arguments)) as lines:
-            for done, line in enumerate(lines, start=1):
+        function = partial(measure_split, device=arguments.device, versions=versions)
+        with _limited(arguments.limit_seconds), closing(call(function, jobs, arguments.processes)) as pairs:
+            for done, (_, line) in enumerate(pairs, start=1):
                 results.append([line])
                 print(f"[{done}/{len(jobs)}, {time.perf_counter() - start:.0f} s] {_brief(line)}", flush=True)
     except TimeIsUp:
-        print(f"stopped after {arguments.limit_seconds} s, {done} of {len(jobs)} done; the same command goes on")
+        print(f"stopped after {arguments.limit_seconds} s, {done} of {len(jobs)} done; run the same command to resume")
     return summary(results, index, before, arguments.splits)
 
 
 def _left(results: Results, sets: dict[str, UciSummary], arguments: argparse.Namespace) -> list[Job]:
-    """Sets and splits without a number yet, those that take longest first; failures when asked for."""
-    there = results.read()
+    """Return sets and splits without a result, longest first; with `retry` also failures."""
+    saved = results.read()
 
     def is_left(name: str, split: int) -> bool:
-        line = there.get((_model(split), name))
+        line = saved.get((_model(split), name))
         return line is None or (bool(line.get("failure")) and arguments.retry)
 
-    # A tree that is grown in full has leaves in proportion to the rows, and every row meets every leaf.
+    # The leaves of a fully grown tree are proportional to the rows, and every row reaches every leaf.
     order = sorted(sets, key=lambda name: -(sets[name].rows ** 2) * sets[name].classes)
     return [(name, split) for name in order for split in range(arguments.splits) if is_left(name, split)]
 
 
-def _each(jobs: list[Job], versions: str, arguments: argparse.Namespace) -> Iterator[Line]:
-    function = partial(measure_split, device=arguments.device, versions=versions)
-    if arguments.processes == 1:
-        yield from map(function, jobs)
-        return
-    with closing(call_in_processes(function, jobs, arguments.processes)) as found:
-        yield from (line for _, line in found)
-
-
 def measure_split(job: Job, device: str, versions: str) -> Line:
-    """Accuracies of the tree, of the same made soft, and trained on, or why there are none."""
+    """Return accuracies of the tree, the soft tree, and the trained tree, or a failure."""
     torch.set_num_threads(1)
     name, split = job
     data = load_uci(name)
@@ -86,44 +79,44 @@ def measure_split(job: Job, device: str, versions: str) -> Line:
         for label, model in zip(LABELS, (cart, soft, warm), strict=True):
             line[label] = round(float(model.score(data.X[test], data.y[test])), 5)
         line |= {"leaves": int(cart.get_n_leaves()), "temperature": soft.temperature_}
-    except (ValueError, RuntimeError, MemoryError, FloatingPointError) as error:  # the other sets go on
-        line["failure"] = f"{type(error).__name__}: {error}"
+    except (ValueError, RuntimeError, MemoryError, FloatingPointError) as error:  # the other sets still run
+        line["failure"] = failure_text(error)
     return {**line, "seconds": round(time.perf_counter() - start, 2), "versions": versions}
 
 
 def summary(results: Results, index: dict[str, UciSummary], before: dict[str, Any], splits: int) -> dict[str, Any]:
-    """Means of each set and each group; a set that has no lines keeps the entry that it had."""
-    there = {(line["set"], line["split"]): line for line in results.read().values() if not line["failure"]}
+    """Return means of each set and each group; a set without lines keeps its entry."""
+    done = {(line["set"], line["split"]): line for line in results.read().values() if not line["failure"]}
     sets = {entry["data"]: entry for entry in before.get("sets", [])}
-    for name, one in index.items():
-        own = [there[name, split] for split in range(splits) if (name, split) in there]
-        if len(own) == splits >= sets.get(name, {"splits": 0})["splits"]:  # not in place of more
-            means = {label: _mean([line[label] for line in own]) for label in LABELS}
-            about = {"data": name, "group": one.group, "splits": splits, "versions": _versions(own)}
-            sets[name] = {**about, **means, "notes": list(one.notes)}
+    for name, data in index.items():
+        lines = [done[name, split] for split in range(splits) if (name, split) in done]
+        if len(lines) == splits >= sets.get(name, {"splits": 0})["splits"]:  # never replaces more splits
+            means = {label: _mean([line[label] for line in lines]) for label in LABELS}
+            about = {"data": name, "group": data.group, "splits": splits, "versions": _versions(lines)}
+            sets[name] = {**about, **means, "notes": list(data.notes)}
     groups = {}
-    for group in GROUPS:
-        own_sets = [entry for entry in sets.values() if entry["group"] == group]
-        if not own_sets:
+    for group in ORDER:
+        entries = [entry for entry in sets.values() if entry["group"] == group]
+        if not entries:
             continue
         groups[group] = {
-            "sets": len(own_sets),
-            "of": sum(one.group == group for one in index.values()),
-            "splits": min(entry["splits"] for entry in own_sets),
-            **{label: _mean([entry[label] for entry in own_sets]) for label in LABELS},
-            "versions": _versions(own_sets),
+            "sets": len(entries),
+            "of": sum(data.group == group for data in index.values()),
+            "splits": min(entry["splits"] for entry in entries),
+            **{label: _mean([entry[label] for entry in entries]) for label in LABELS},
+            "versions": _versions(entries),
         }
         print(group, groups[group])
     return {"groups": groups, "sets": [sets[name] for name in sorted(sets)]}
 
 
 def _versions(measured: list[Line]) -> str:
-    return "; ".join(sorted({one for entry in measured for one in entry["versions"].split("; ")}))
+    return "; ".join(sorted({version for entry in measured for version in entry["versions"].split("; ")}))
 
 
 @contextmanager
 def _limited(seconds: float | None) -> Iterator[None]:
-    """Raise `TimeIsUp` in this process once so many seconds have passed."""
+    """Raise `TimeIsUp` in this process after `seconds`."""
     if seconds is None:
         yield
         return
@@ -147,8 +140,8 @@ def _model(split: int) -> str:
 def _brief(line: Line) -> str:
     if line["failure"]:
         return f"{line['set']} {line['split']} FAILED: {line['failure']}"
-    said = ", ".join(f"{label} {100 * line[label]:.1f}" for label in LABELS)
-    return f"{line['set']} {line['split']}: {said}; {line['leaves']} leaves, {line['seconds']:.1f} s"
+    accuracies = ", ".join(f"{label} {100 * line[label]:.1f}" for label in LABELS)
+    return f"{line['set']} {line['split']}: {accuracies}; {line['leaves']} leaves, {line['seconds']:.1f} s"
 
 
 def _mean(values: list[float]) -> float:

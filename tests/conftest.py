@@ -13,7 +13,7 @@ from .parallel import SHARD, share_of
 from .pretend_device import DEVICE as PRETEND
 from .pretend_device import auto_is, pretend_device
 
-# Without a GPU, Triton's kernels run in its interpreter; this must be said before they are imported.
+# Without a GPU, Triton's kernels run in its interpreter; set this before they are imported.
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"
@@ -30,7 +30,7 @@ if importlib.util.find_spec("hypothesis"):
 # Tables of tests are small, and other processes use the cores too: threads would only wait for each other.
 torch.set_num_threads(1)
 
-#: Trees and graphs that no three numbers describe.
+#: Trees and graphs without a window and stride.
 IRREGULAR = {
     "pruned binary": Structure(3).without([(3, 2), (2, 0)]),
     "pruned graph": Structure(3, 3, 2).without([(3, 2), (2, 0), (1, 1)]),
@@ -41,12 +41,12 @@ IRREGULAR = {
 
 
 def pytest_collection_modifyitems(config, items):
-    """One of several processes, as `parallel` starts them, takes its share of the modules."""
+    """Keep the share of the modules of one process of `parallel`."""
     if SHARD not in os.environ:
         return
-    own = share_of([item.nodeid.split("::")[0] for item in items], os.environ[SHARD])
-    config.hook.pytest_deselected(items=[item for item in items if item.nodeid.split("::")[0] not in own])
-    items[:] = [item for item in items if item.nodeid.split("::")[0] in own]
+    modules = share_of([item.nodeid.split("::")[0] for item in items], os.environ[SHARD])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid.split("::")[0] not in modules])
+    items[:] = [item for item in items if item.nodeid.split("::")[0] in modules]
 
 
 @pytest.fixture(autouse=True, scope="session")

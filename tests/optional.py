@@ -1,4 +1,4 @@
-"""Packages that tests can do without: a test that uses one that is missing is skipped, the rest of its module is run.
+"""Optional packages: a test that uses a missing one is skipped, the rest of its module runs.
 
 `pytest.importorskip` at the top of a module would skip all of it.
 """
@@ -13,7 +13,7 @@ import pytest
 
 
 class Missing:
-    """Stands for a package that is not installed: whoever uses it is skipped."""
+    """Placeholder of a package that is not installed: a test that uses it is skipped."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -23,7 +23,7 @@ class Missing:
 
 
 def optional(name: str) -> ModuleType | Missing:
-    """A package, or what stands for it where it is missing."""
+    """Return a package, or a placeholder if it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -31,7 +31,7 @@ def optional(name: str) -> ModuleType | Missing:
 
 
 class _NoStrategies:
-    """Describes values that are never drawn."""
+    """Placeholder of hypothesis strategies, which are never drawn from."""
 
     def __getattr__(self, name: str) -> Any:
         return self

@@ -1,4 +1,4 @@
-"""Workers of a training, as threads of one process."""
+"""Workers of a training as threads of one process."""
 
 import pickle
 import threading
@@ -7,7 +7,7 @@ from tartree.training.worker_group import SingleWorker
 
 
 def make_workers(size):
-    """Workers of one group; an error of one ends the waiting of the others with `barrier.abort()`."""
+    """Return the workers of a group; on an error, `barrier.abort()` ends the waiting of the others."""
     barrier, board = threading.Barrier(size), [None] * size
 
     class Worker(SingleWorker):
@@ -15,17 +15,17 @@ def make_workers(size):
             self.rank, self.size, self.barrier = rank, size, barrier
 
         def gather(self, value):
-            board[self.rank] = pickle.dumps(value)  # what workers send each other must be plain data
+            board[self.rank] = pickle.dumps(value)  # messages between workers must be plain data
             barrier.wait(60)
-            found = [pickle.loads(other) for other in board]
+            values = [pickle.loads(pickled) for pickled in board]
             barrier.wait(60)
-            return found
+            return values
 
         def average(self, tensors, weight):
             parts = self.gather(([tensor.clone() for tensor in tensors], weight))
-            total = sum(own for _, own in parts)
-            for place, tensor in enumerate(tensors):
-                tensor.copy_(sum(found[place] * own for found, own in parts) / total)
+            total = sum(weight for _, weight in parts)
+            for index, tensor in enumerate(tensors):
+                tensor.copy_(sum(others[index] * weight for others, weight in parts) / total)
 
         def sum(self, tensor):
             return sum(self.gather(tensor.clone()))
@@ -34,12 +34,12 @@ def make_workers(size):
 
 
 def together(work, size=2):
-    """What `work(worker)` gives for each worker of a group; the first error is raised."""
-    found, errors = {}, []
+    """Return `work(worker)` of each worker of a group, or raise the first error."""
+    results, errors = {}, []
 
     def run(worker):
         try:
-            found[worker.rank] = work(worker)
+            results[worker.rank] = work(worker)
         except BaseException as error:
             errors.append(error)
             worker.barrier.abort()
@@ -51,4 +51,4 @@ def together(work, size=2):
         thread.join()
     if errors:
         raise errors[0]
-    return [found[rank] for rank in range(size)]
+    return [results[rank] for rank in range(size)]

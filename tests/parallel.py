@@ -1,7 +1,7 @@
-"""Run the suite in several processes with what is installed: ``python tests/parallel.py [options of pytest]``.
+"""Run the suite in several processes, without installing anything: ``python tests/parallel.py [options of pytest]``.
 
-pytest-xdist does it where it is installed. Elsewhere each process takes a share of the test modules. Versions of other
-packages may be any here, so their warnings are no errors.
+pytest-xdist is used if installed; otherwise each process runs a share of the test modules. Versions of other packages
+are not pinned, so their warnings are not errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 
-MOST_PROCESSES = 12  # each has a context of its own on the GPU, about half a GiB
+MOST_PROCESSES = 12  # each has a context on the GPU, about half a GiB
 SHARD = "TARTREE_TEST_SHARD"  # "2/12": the third of twelve shares
 NO_TESTS = 5  # exit status of pytest
 
@@ -48,18 +48,18 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def count_outcomes(text: str) -> Counter[str]:
-    """Outcomes in the last line of pytest's output that has some.
+    """Count outcomes in the last summary line of pytest's output.
 
     >>> sorted(count_outcomes("1 failed\\n2 failed, 10 passed, 1 skipped in 3.14s\\n").items())
     [('failed', 2), ('passed', 10), ('skipped', 1)]
     """
     lines = [line for line in text.splitlines() if re.search(r"\d+ \w+.* in [\d.]+s", line)]
-    found = re.findall(r"(\d+) (passed|failed|skipped|errors?|xfailed)", lines[-1] if lines else "")
-    return Counter({outcome.rstrip("s") if "error" in outcome else outcome: int(count) for count, outcome in found})
+    outcomes = re.findall(r"(\d+) (passed|failed|skipped|errors?|xfailed)", lines[-1] if lines else "")
+    return Counter({outcome.rstrip("s") if "error" in outcome else outcome: int(count) for count, outcome in outcomes})
 
 
 def share_of(modules: Sequence[str], shard: str) -> set[str]:
-    """The modules of a shard.
+    """Return the modules of a shard.
 
     >>> sorted(share_of(["a", "b", "c"], "0/2"))
     ['a', 'c']

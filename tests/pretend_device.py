@@ -1,11 +1,11 @@
-"""A pretend device: tensors that compute on the CPU, but that torch and the library see on another device.
+"""A pretend device: tensors that compute on the CPU, but are on another device for torch and the library.
 
-A forgotten `.to(device)` fails on a GPU only, and few machines that run the tests have one. Here it fails everywhere:
-tensors on the pretend device hold numbers, and an operation that mixes them with tensors on the CPU raises what torch
-raises on a GPU. Within `capturing`, so does what a CUDA graph cannot hold: waiting for a number, copies between host
-and device, results whose shape depends on values.
+A forgotten `.to(device)` fails only on a GPU, and few machines that run the tests have one. Here it fails everywhere:
+tensors on the pretend device hold values, and an operation that mixes them with tensors on the CPU raises the error of
+torch on a GPU. Within `capturing`, so do operations that a CUDA graph cannot hold: waiting for a value, copies between
+host and device, results whose shape depends on values.
 
-The device is called "meta", a name that torch knows. Its own meta tensors have no numbers and are never made here.
+The device is called "meta", a name that torch accepts. Real meta tensors have no values and are never made here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAME = "meta"
 DEVICE = torch.device(NAME)
 
 aten = torch.ops.aten
-#: Copies from one device to another, which somebody has asked for.
+#: Explicit copies from one device to another.
 COPIES = {aten._to_copy.default, aten.copy_.default, aten.copy.default, aten.lift_fresh.default}
 #: Operations that take a single number from the CPU by value. Pointwise ones, which torch marks, do too.
 TAKE_NUMBERS = {
@@ -104,7 +104,7 @@ class PretendTensor(Tensor):
 
 def _unpickled(numbers: Tensor, requires_grad: bool, is_parameter: bool) -> Tensor:
     made = PretendTensor(numbers).requires_grad_(requires_grad)
-    made._is_param = is_parameter  # what torch tells parameters of other classes by
+    made._is_param = is_parameter  # marks parameters of other classes for torch
     return made
 
 
@@ -116,7 +116,7 @@ _state = _State()
 
 
 class PretendDevice(TorchDispatchMode):
-    """While it is entered, tensors that are made on the device "meta" or moved there are on the pretend device."""
+    """While active, tensors that are made on the device "meta" or moved to it are on the pretend device."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         return compute(func, args, kwargs or {})
@@ -124,14 +124,14 @@ class PretendDevice(TorchDispatchMode):
 
 @contextmanager
 def pretend_device() -> Iterator[torch.device]:
-    """The pretend device, in all threads that are started meanwhile."""
+    """Activate the pretend device, also in threads that are started meanwhile."""
     with _patched(), PretendDevice():
         yield DEVICE
 
 
 @contextmanager
 def auto_is(device: torch.device) -> Iterator[None]:
-    """Estimators with ``device="auto"`` take this device, as they would take a GPU."""
+    """Let estimators with ``device="auto"`` use this device, as they would use a GPU."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tartree.model.spec.default_device", lambda: device)
         yield
@@ -139,7 +139,7 @@ def auto_is(device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def capturing() -> Iterator[None]:
-    """Raise where a CUDA graph could not be captured."""
+    """Raise an error for operations that a CUDA graph cannot capture."""
     _state.capturing = True
     try:
         yield
@@ -148,19 +148,19 @@ def capturing() -> Iterator[None]:
 
 
 def compute(func, args, kwargs):
-    """Run an operation on the CPU, with what a GPU would say about it."""
+    """Run an operation on the CPU, with the errors of a GPU."""
     flat, spec = tree_flatten((args, kwargs))
     tensors = [x for x in flat if isinstance(x, Tensor)]
     pretended = [x for x in tensors if isinstance(x, PretendTensor)]
     plain = [x for x in tensors if not isinstance(x, PretendTensor)]
     if any(x.device == DEVICE for x in plain):
-        raise AssertionError(f"a meta tensor without numbers has come to {func}: was a list used as an index?")
+        raise AssertionError(f"{func} got a meta tensor without values: was a list used as an index?")
     asked = kwargs.get("device")
     target = bool(pretended) if asked is None else torch.device(asked) == DEVICE
     if pretended and plain:
         _check_mixed(func, args, kwargs, plain)
     if (target or pretended) and (generator := kwargs.get("generator")) is not None and func not in COPIES:
-        raise RuntimeError(f"Expected a '{NAME}' device type for generator but found '{generator.device}'")
+        raise RuntimeError(f"Expected a '{NAME}' device type for generator but result '{generator.device}'")
     if _state.capturing:
         _check_captured(func, args, pretended, plain, target)
     if not pretended and not target:
@@ -175,11 +175,11 @@ def compute(func, args, kwargs):
             # A copy, as between devices: on the CPU alone the same memory could come back.
             made = func(*inner_args, **inner_kwargs)
             return PretendTensor(made) if target else made
-    found = func(*inner_args, **inner_kwargs)
+    result = func(*inner_args, **inner_kwargs)
     if func is aten.copy_.default:
         return args[0]
-    if isinstance(found, Tensor) and not target:
-        return found
+    if isinstance(result, Tensor) and not target:
+        return result
     outer = {id(x.numbers): x for x in pretended}
 
     def wrapped(x):
@@ -187,7 +187,7 @@ def compute(func, args, kwargs):
             return x
         return outer[id(x)] if id(x) in outer else PretendTensor(x)
 
-    return tree_map(wrapped, found)
+    return tree_map(wrapped, result)
 
 
 def _check_mixed(func, args, kwargs, plain) -> None:
@@ -197,8 +197,8 @@ def _check_mixed(func, args, kwargs, plain) -> None:
     if func in INDEXING:
         if not isinstance(args[0], PretendTensor):
             raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor (cpu)")
-        own = {id(x) for x in args[1] if x is not None}
-        left = [x for x in left if id(x) not in own]
+        index = {id(x) for x in args[1] if x is not None}
+        left = [x for x in left if id(x) not in index]
         left = [x for x in left if x.dim()]  # a value
     elif torch.Tag.pointwise in func.tags or func in TAKE_NUMBERS:
         first = args[0] if args and isinstance(args[0], Tensor) else None
@@ -230,7 +230,7 @@ def _check_captured(func, args, pretended, plain, target: bool) -> None:
 
 @contextmanager
 def _patched() -> Iterator[None]:
-    """Functions of torch that know meta tensors too well, and threads, which have modes of their own."""
+    """Patch functions of torch that treat meta tensors specially, and threads, which have separate modes."""
     tensor, as_tensor, autocast = torch.tensor, torch.as_tensor, torch.is_autocast_enabled
     run = threading.Thread.run
 
@@ -239,8 +239,8 @@ def _patched() -> Iterator[None]:
             if device is None or torch.device(device) != DEVICE:
                 return function(data, dtype=dtype, device=device, **rest)
             requires_grad = rest.pop("requires_grad", False)
-            found = function(data, dtype=dtype, device="cpu", **rest).to(DEVICE)
-            return found.requires_grad_() if requires_grad else found
+            result = function(data, dtype=dtype, device="cpu", **rest).to(DEVICE)
+            return result.requires_grad_() if requires_grad else result
 
         return made_on_cpu
 

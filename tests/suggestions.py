@@ -1,7 +1,7 @@
-"""Commands that messages and pages suggest: each must be one that the command line takes.
+"""Commands in messages and pages: each must be accepted by the command line.
 
-In messages, a suggested command is the rest of its line: a line of its own with two spaces before it, or behind a
-colon. `tests.cli.conftest.run` checks the output of every command that a test runs.
+In messages, a suggested command ends its line: it is a separate line after two spaces, or follows a colon.
+`tests.cli.conftest.run` checks the output of every command that a test runs.
 """
 
 import re
@@ -17,29 +17,29 @@ MENTIONED = re.compile(rf"\btartree (?:{NAMES})\b")
 
 
 def suggested_commands(text):
-    """Commands of a message, as they are written."""
-    found = SUGGESTED.findall(text)
-    assert len(found) == len(MENTIONED.findall(text)), f"a suggested command must end its line: {text}"
-    return found
+    """Return the commands of a message."""
+    commands = SUGGESTED.findall(text)
+    assert len(commands) == len(MENTIONED.findall(text)), f"a suggested command must end its line: {text}"
+    return commands
 
 
 def parse(command):
-    """Parse a command with the options of the command line, without running it; a usage error is raised."""
-    words = shlex.split(command, comments=True)
-    assert words.pop(0) == "tartree"
+    """Parse a command without running it; raise usage errors."""
+    arguments = shlex.split(command, comments=True)
+    assert arguments.pop(0) == "tartree"
     taken = main
     while isinstance(taken, click.Group):
-        taken = taken.commands[words[0]]
-        name = words.pop(0)
-    taken.make_context(name, words)
+        name = arguments.pop(0)
+        taken = taken.commands[name]
+    taken.make_context(name, arguments)
 
 
 def check_suggestions(text):
-    """Raise unless every command that a message suggests can be parsed; returns them."""
-    found = suggested_commands(text)
-    for command in found:
+    """Parse every command of a message, and return them."""
+    commands = suggested_commands(text)
+    for command in commands:
         try:
             parse(command)
         except click.ClickException as error:
-            raise AssertionError(f"a command is suggested that is none: {command}: {error.format_message()}") from error
-    return found
+            raise AssertionError(f"invalid command suggested: {command}: {error.format_message()}") from error
+    return commands

@@ -254,6 +254,18 @@ def test_a_failure_leaves_the_old_file_alone(path, monkeypatch, function, error)
         assert str(caught.value) == f"[Errno 28] No space left on device: {str(path)!r}"
 
 
+def test_a_replaced_file_stays_as_it_was_if_its_writer_fails(path):
+    path.write_bytes(b"old")
+    with pytest.raises(FileNotFoundError, match="rows.csv"), persist.replaced_file(str(path)) as file:
+        file.write(b"new")
+        raise FileNotFoundError(errno.ENOENT, "No such file", "rows.csv")  # of another file, whose name it keeps
+    assert path.read_bytes() == b"old"
+    with persist.replaced_file(str(path)) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+    assert list(path.parent.iterdir()) == [path]
+
+
 def test_a_failure_leaves_no_new_file(path, monkeypatch):
     def fail(*arguments):
         raise KeyboardInterrupt

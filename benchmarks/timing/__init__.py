@@ -1,1 +1,1 @@
-"""Parts of `benchmarks/speed.py`: what is timed (ours, floors, peers), how, and the page it makes."""
+"""Parts of `benchmarks/speed.py`: the library, lower bounds and other packages on the same work, and the page."""

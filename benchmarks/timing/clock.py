@@ -1,4 +1,4 @@
-"""How things are timed: in turns, so that all meet the same machine, and by medians."""
+"""Timing of functions: in turns, so that all run under the same load, with medians."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-
-from timing.said import said
+from toolkit.failure import failure_text
 
 Function = Callable[[], Any]
-#: Calls faster than this, in seconds, are timed several in a row: a step comes after a step, not after other work.
+#: Calls shorter than this, in seconds, are timed several in a row: a step follows a step, not other work.
 SHORT = 5e-2
 
 
@@ -24,9 +23,9 @@ class Clock:
     ----------
     device : torch.device
     repeats : int
-        Turns; slow functions take fewer, at least three.
+        Turns; fewer for slow functions, at least three.
     seconds : float
-        About how long one function may be timed in all.
+        Approximate time for measuring one function.
     """
 
     def __init__(self, device: torch.device, repeats: int = 20, seconds: float = 3.0) -> None:
@@ -34,7 +33,7 @@ class Clock:
         self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     def surroundings(self) -> AbstractContextManager[Any]:
-        """A stream of its own on a GPU, as captured graphs need; nothing on a CPU."""
+        """Return a separate stream on a GPU, as captured graphs need, and a null context on a CPU."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
     def wait(self) -> None:
@@ -42,7 +41,7 @@ class Clock:
             torch.cuda.synchronize(self.device)
 
     def once(self, function: Function, calls: int = 1) -> float:
-        """Seconds of one call, the mean of some in a row."""
+        """Return seconds of one call, the mean of `calls` in a row."""
         if self.stream is not None:
             start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
             self.wait()
@@ -58,7 +57,7 @@ class Clock:
         return (time.perf_counter() - begin) / calls
 
     def medians(self, functions: Mapping[str, Function]) -> dict[str, float]:
-        """Median milliseconds of a call of each function, measured in turns."""
+        """Return median milliseconds of a call of each function, measured in turns."""
         with self.surroundings():
             plans = {}
             for name, function in functions.items():
@@ -73,12 +72,12 @@ class Clock:
                 for name, (calls, turns) in plans.items():
                     if turn < turns:
                         if calls > 1:
-                            functions[name]()  # brings back to the caches what others have driven out
+                            functions[name]()  # fills the caches again
                         times[name].append(self.once(functions[name], calls))
-        return {name: 1e3 * statistics.median(own) for name, own in times.items()}
+        return {name: 1e3 * statistics.median(seconds) for name, seconds in times.items()}
 
     def wall(self, function: Function, repeats: int = 3) -> float:
-        """Median seconds of a whole call, waiting for its end; for what takes long."""
+        """Return median seconds of a long call, until its work on the device has ended."""
         times = []
         for _ in range(repeats):
             self.wait()
@@ -89,9 +88,9 @@ class Clock:
         return statistics.median(times)
 
     def captured(self, function: Function) -> Function:
-        """The same work as one CUDA graph; the function itself on a CPU.
+        """Return the same work as one CUDA graph, or the function itself on a CPU.
 
-        What cannot be captured is an error: a floor or a rival that is timed as it is would flatter us.
+        A function that cannot be captured is an error: timing it eagerly would favour the library.
         """
         if self.stream is None:
             return function
@@ -104,11 +103,12 @@ class Clock:
                 with torch.cuda.graph(graph, stream=self.stream):
                     outcome = function()
             except RuntimeError as error:
-                raise RuntimeError(f"what is measured must be captured as a graph, however: {said(error)}") from error
+                text = failure_text(error, first_line=True)
+                raise RuntimeError(f"a measured function must be capturable as a graph, got {text}") from error
 
         def replay() -> Any:
             graph.replay()
             return outcome  # the same memory each time
 
-        replay.works_on = function  # type: ignore[attr-defined]  # a graph does not keep the tensors that it writes to
+        replay.works_on = function  # type: ignore[attr-defined]  # keeps the tensors that the graph writes to
         return replay

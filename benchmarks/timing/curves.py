@@ -12,7 +12,7 @@ from timing.clock import Clock
 from timing.floors import make_floors
 from timing.work import Work, learn, our_step, recipe_for
 
-#: What each curve changes, from where.
+#: The base and the values of each curve.
 AXES: dict[str, tuple[Work, list[int], list[int]]] = {  # values on a GPU, and on a CPU
     "depth": (Work(), [2, 4, 6, 8, 10, 12, 14], [2, 4, 6, 8, 10]),
     "window": (Work(4), [2, 3, 4, 6, 8], [2, 3, 4, 6]),
@@ -24,10 +24,10 @@ ROWS = [1_000, 10_000, 100_000, 1_000_000]
 
 
 def measure(clock: Clock, seconds: float, small: bool = False) -> dict[str, Any]:
-    """For each axis, its values with milliseconds of our step and of the floor, or of an epoch for rows.
+    """Measure milliseconds of a step and of its floor for the values of each axis, or of an epoch for rows.
 
-    A curve ends when its time is over; "cut" says which values are left out. What is compiled and captured before a
-    measurement does not count.
+    A curve ends when its time is up; "cut" lists the values left out. Compilation and capture before a measurement are
+    not counted.
     """
     cpu = clock.device.type == "cpu"
     plans: dict[str, tuple[list[int], Callable[[int], tuple[dict[str, float], float]]]] = {}
@@ -40,16 +40,16 @@ def measure(clock: Clock, seconds: float, small: bool = False) -> dict[str, Any]
         left, spent = values[:2] if small else list(values), 0.0
         curves[axis] = []
         while left and spent <= seconds:
-            found, took = point(left[0])
-            curves[axis].append({"value": left.pop(0), **found})
-            spent += took
+            result, duration = point(left[0])
+            curves[axis].append({"value": left.pop(0), **result})
+            spent += duration
         if left:
             cut[axis] = left
     return {"curves": curves, "cut": cut}
 
 
 def _step(work: Work, axis: str, clock: Clock, value: int) -> tuple[dict[str, float], float]:
-    """A point of a curve of steps, and the seconds of its measurement."""
+    """Measure a point of a curve of steps; return it with the seconds that took."""
     work = replace(work, **{axis: value})  # type: ignore[arg-type]
     with clock.surroundings():
         functions = {"ours": our_step(work.tree(clock.device), work.rows(clock.device, batches=4), recipe_for(work))}

@@ -1,4 +1,4 @@
-"""The figures that the results of `speed.py` make."""
+"""Figures of the results of `speed.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COLOURS = [f"C{i}" for i in range(10)] + ["olive", "navy", "teal"]
 
 
 def draw(sections: Result, out: Path) -> dict[str, str]:
-    """Figures beside `out`, with logarithmic axes: of each section that has one, the line of the page that shows it."""
+    """Draw figures beside `out`, and return the line of the page that shows each, by section."""
     try:
         import matplotlib
     except ImportError:
@@ -21,14 +21,14 @@ def draw(sections: Result, out: Path) -> dict[str, str]:
     from matplotlib import pyplot
 
     drawn = {}
-    for name, (plot, said) in FIGURES.items():
+    for name, (plot, caption) in FIGURES.items():
         if name in sections:
             figure = plot(sections[name], pyplot)
             path = out.with_name(f"{out.name}-{name}.png")
             figure.tight_layout()
             figure.savefig(path, dpi=110)
             pyplot.close(figure)
-            drawn[name] = f"![{said}]({path.name})"
+            drawn[name] = f"![{caption}]({path.name})"
     return drawn
 
 
@@ -74,13 +74,13 @@ def _curves(section: Result, pyplot: Any) -> Any:
 
 
 def _ticks(axis: Any, values: list[int]) -> None:
-    """One tick for each value that was measured, and no others."""
+    """Set one tick for each measured value."""
     axis.set_ticks(values, [f"{v:,}" for v in values])
     axis.set_ticks([], minor=True)
 
 
 def _plain_numbers(axes: Any) -> None:
-    """0.02, 0.05, 0.1 rather than powers of ten; fewer of them where the axis is long."""
+    """Label 0.02, 0.05, 0.1 instead of powers of ten; only powers of ten on a long axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
     low, high = axes.get_ylim()

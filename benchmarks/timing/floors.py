@@ -1,4 +1,4 @@
-"""The least that a step or a prediction needs: its matrix products, one copy of the logits, and Adam."""
+"""Lower bounds of a step and a prediction: the matrix products, one copy of the logits, and Adam."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from timing.work import Work
 
 
 def make_floors(work: Work, clock: Clock, *, tf32: bool = False) -> dict[str, Callable[[], Any]]:
-    """Functions "products", "step" and "predict"; on a GPU each is one CUDA graph.
+    """Return functions "products", "step" and "predict"; on a GPU each is one CUDA graph.
 
-    "products" are both products with a copy of the logits, as "step" is, which has Adam too; "predict" is the forward
-    product and the copy. Linear leaves have their own products.
+    "products" has both products and a copy of the logits; "step" adds Adam; "predict" is the forward product and the
+    copy. Linear leaves add their products.
     """
     device = clock.device
     units = work.members * work.structure.n_logits
@@ -53,7 +53,7 @@ def make_floors(work: Work, clock: Clock, *, tf32: bool = False) -> dict[str, Ca
 
 
 class PlainTree(nn.Module):
-    """A soft tree as one would write it in torch: one product for all nodes, a loop over layers, autograd."""
+    """A soft tree in plain torch: one product for all nodes, a loop over layers, autograd."""
 
     def __init__(self, work: Work, device: torch.device) -> None:
         super().__init__()
@@ -62,16 +62,16 @@ class PlainTree(nn.Module):
         self.leaves = nn.Parameter(torch.randn(work.structure.n_leaves, work.classes, device=device))
 
     def arrival(self, x: Tensor) -> Tensor:
-        """Arrival at the leaves, (batch, leaves)."""
+        """Return arrivals at the leaves, (batch, leaves)."""
         first = torch.sigmoid(self.linear(x))
         reached = first.new_ones(len(x), 1)
         for d in range(self.depth):
-            own = first[:, 2**d - 1 : 2 ** (d + 1) - 1]
-            reached = torch.stack([reached * own, reached * (1 - own)], dim=2).flatten(1)
+            layer = first[:, 2**d - 1 : 2 ** (d + 1) - 1]
+            reached = torch.stack([reached * layer, reached * (1 - layer)], dim=2).flatten(1)
         return reached
 
     def loss(self, x: Tensor, y: Tensor) -> Tensor:
-        """Eq. 4: the cost of each leaf, weighed by arrival; the sum over leaves is a product."""
+        """Return Eq. 4: the cost of each leaf weighted by arrival, with the sum over leaves as a product."""
         return F.nll_loss(self.arrival(x) @ self.leaves.log_softmax(1), y)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -79,15 +79,15 @@ class PlainTree(nn.Module):
 
 
 def make_plain(work: Work, clock: Clock) -> dict[str, Callable[[], Any]]:
-    """Step and prediction of plain torch, eager."""
+    """Return step and prediction of plain torch, eager."""
     tree = PlainTree(work, clock.device)
     return _step_and_prediction(work, clock, tree, tree.loss, tree.forward)
 
 
 def make_compiled(work: Work, clock: Clock) -> dict[str, Callable[[], Any]]:
-    """The same, compiled, with the whole step in one CUDA graph: the most that torch does for a plain tree."""
+    """Return the same, compiled, with the whole step in one CUDA graph: the fastest plain tree in torch."""
     tree = PlainTree(work, clock.device)
-    torch.compiler.reset()  # what shapes before have left must not make this one general
+    torch.compiler.reset()  # earlier shapes would make it compile for dynamic shapes
     made = _step_and_prediction(work, clock, tree, torch.compile(tree.loss), torch.compile(tree.forward))
     return {kind: clock.captured(function) for kind, function in made.items()}
 

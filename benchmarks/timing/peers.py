@@ -1,6 +1,6 @@
-"""Other soft trees, imported from clones that the user names; nothing of theirs is in this repository.
+"""Other soft trees, imported from clones that the user names; none of their code is in this repository.
 
-Each is trained and asked as its own program does it, on the tensors that ours gets.
+Each is trained and queried as in its original program, on the same tensors as ours.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ PEERS = [*CLONES, "neural-trees"]
 HELP = "a folder with clones: " + ", ".join(f"{address} as {folder}" for folder, address in CLONES.values())
 
 
-def is_here(name: str, folder: Path | None) -> bool:
-    """Whether a peer can be asked."""
+def is_installed(name: str, folder: Path | None) -> bool:
+    """Return whether a peer is installed."""
     if name in CLONES:
         return folder is not None and (folder / CLONES[name][0]).is_dir()
     return importlib.util.find_spec("neural_trees") is not None
 
 
 def make_peer(name: str, folder: Path | None, work: Work, x: Tensor, y: Tensor) -> Functions:
-    """Functions "step" and "predict" of a peer; whatever it raises is the caller's to note."""
+    """Return functions "step" and "predict" of a peer; its errors are passed on."""
     makers = {
         "leesael/TART": _tart,
         "xuyxu/Soft-Decision-Tree": _xuyxu,
@@ -55,7 +55,7 @@ def make_peer(name: str, folder: Path | None, work: Work, x: Tensor, y: Tensor) 
 
 
 def _load(path: Path, name: str) -> ModuleType:
-    """A module from a file, under a name of our own: several peers have a `model`."""
+    """Load a module from a file, under a unique name: several peers have a `model`."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.exists():
         raise FileNotFoundError(f"its clone has no {path.name}")
@@ -65,7 +65,7 @@ def _load(path: Path, name: str) -> ModuleType:
 
 
 def _quiet(functions: Functions) -> Functions:
-    """Old code calls what torch has deprecated; its warnings would cost time in every call."""
+    """Silence warnings about deprecated functions of torch, which would cost time in every call."""
     warnings.filterwarnings("ignore", module=r".*(functional|container|module)")
     return functions
 
@@ -111,7 +111,7 @@ def _xuyxu(folder: Path, work: Work, x: Tensor, y: Tensor) -> Functions:
 def _endymion64(folder: Path, work: Work, x: Tensor, y: Tensor) -> Functions:
     try:
         importlib.import_module("torch.utils.tensorboard")
-    except ImportError:  # it is imported, but not used without its option
+    except ImportError:  # imported, but only used with an option
         stand_in = ModuleType("torch.utils.tensorboard")
         stand_in.SummaryWriter = object  # type: ignore[attr-defined]
         sys.modules["torch.utils.tensorboard"] = stand_in

@@ -1,4 +1,4 @@
-"""What is computed: shapes, tensors, and the library's own way to train and predict on them."""
+"""The work that is timed: shapes, tensors, and the steps and predictions of the library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tartree.training.loss_gradient import write_gradient
 from tartree.training.step import precision
 from timing.clock import Clock
 
-#: Batches of the table that steps are taken from, so that a step gathers its rows.
+#: Batches of the table that steps draw from, so that a step gathers its rows.
 BATCHES = 16
 
 
@@ -56,7 +56,7 @@ class Work:
 
 
 def recipe_for(work: Work, epochs: int = 4000, precision: str = "single") -> Recipe:
-    """Adam at a constant rate, Eq. 4, no noise: what the peers do, and no more."""
+    """Return Adam at a constant rate, Eq. 4, no noise, as the peers train."""
     return Recipe(
         epochs=epochs,
         batch_size=work.batch,
@@ -70,9 +70,9 @@ def recipe_for(work: Work, epochs: int = 4000, precision: str = "single") -> Rec
 
 
 def our_step(tree: Tree, rows: TensorRows, recipe: Recipe) -> Callable[[], Any]:
-    """One step of the library's training loop as a function: forward, backward, Adam; on a GPU with the gather.
+    """Return one step of the training loop as a function: forward, backward, Adam; on a GPU with the gather.
 
-    On a GPU it is the graph that the loop replays. To be made and called within `Clock.surroundings`.
+    On a GPU it is the graph that the loop replays. Call this and the step within `Clock.surroundings`.
     """
     tree.train()
     generator = torch.Generator().manual_seed(0)
@@ -90,7 +90,7 @@ def our_step(tree: Tree, rows: TensorRows, recipe: Recipe) -> Callable[[], Any]:
 
 
 def our_prediction(tree: Tree, x: Tensor, *, eager: bool = False) -> Callable[[], Tensor]:
-    """One batch of predictions, all leaves weighed by arrival: on a GPU from a graph, unless it is to be eager."""
+    """Return a batch of predictions by all leaves as a function; on a GPU from a graph, unless eager."""
     tree = copy.deepcopy(tree).eval()
 
     @torch.no_grad()
@@ -101,36 +101,36 @@ def our_prediction(tree: Tree, x: Tensor, *, eager: bool = False) -> Callable[[]
 
 
 def learn(tree: Tree, rows: TensorRows, recipe: Recipe, callbacks: Sequence[Any] = ()) -> History:
-    """Train to the end, by the library's own loop."""
+    """Train to the end with the loop of the library."""
     return finished(train(tree, rows, recipe, generator=torch.Generator().manual_seed(0), callbacks=callbacks))
 
 
 def finished(history: History) -> History:
-    """The same; a training that was cut short by Ctrl-C keeps its weights, but is no measurement."""
+    """Return the history unless Ctrl-C ended the training early, which is no measurement."""
     if history.interrupted:
         raise KeyboardInterrupt
     return history
 
 
-#: What is compared with the reference before anything is timed.
+#: Shapes that are compared with the reference before timing.
 CHECKED = (
     Work(6, features=20, batch=1000),
     Work(4, 3, 2, features=20, batch=64),
     Work(3, 3, 3, 1, features=20, batch=64, members=2),
     Work(4, 2, 2, 1, features=20, batch=64),
-    Work(10, features=4, batch=4),  # few rows: the reference has a dense matrix for each
+    Work(10, features=4, batch=4),  # few rows: the reference builds a dense matrix for each
     Work(12, features=4, batch=4),
 )
-#: The largest relative error that is let pass: digits that products keep, and some more for what adds up.
+#: Largest accepted relative errors: the precision of products, with a margin for sums.
 TOLERANCES = {"single": 1e-4, "tf32": 1e-2, "bfloat16": 5e-2}
 
 
 def check_against_reference(clock: Clock) -> dict[str, Any]:
-    """The largest relative errors against the reference in double precision, and the shapes that were compared.
+    """Return the largest relative errors against the reference in double precision, and the compared shapes.
 
-    Of losses and gradients of a training step, of the losses of a short training by the library's loop (on a GPU its
-    captured graph), and of predictions by both selections (on a GPU also the graph that is timed). In the other
-    precisions that the device has, of the same losses and gradients.
+    Compared are losses and gradients of a training step, losses of a short training (on a GPU by its captured graph),
+    and predictions by both selections (on a GPU also the graph that is timed); in the other precisions of the device,
+    the same losses and gradients.
     """
     errors = {}
     for name in ("single", "bfloat16") if clock.device.type == "cpu" else ("single", "tf32", "bfloat16"):
@@ -139,9 +139,9 @@ def check_against_reference(clock: Clock) -> dict[str, Any]:
             pairs = _prediction_pairs(work, clock) if name == "single" else []
             for ours, right in pairs + _training_pairs(work, clock, name):
                 error = _error(ours, right)
-                if not error < TOLERANCES[name]:  # also what is not a number
+                if not error < TOLERANCES[name]:  # also raised for NaN
                     raise AssertionError(
-                        f"ours must equal the reference, however: at {work.label} an error in {name} is {error:.1e}"
+                        f"results must equal the reference, got an error of {error:.1e} in {name} at {work.label}"
                     )
                 errors[name] = max(errors[name], error)
     shapes = [work.label + f", {work.members} members" * (work.members > 1) for work in CHECKED]
@@ -149,7 +149,7 @@ def check_against_reference(clock: Clock) -> dict[str, Any]:
 
 
 def _prediction_pairs(work: Work, clock: Clock) -> list[tuple[Tensor, Tensor]]:
-    """What we predict, and what the reference does."""
+    """Return pairs of our predictions and those of the reference."""
     tree, batch = work.tree(clock.device), work.rows(clock.device, batches=1).take(None)
     exact, x = copy.deepcopy(tree).cpu().double(), batch.x.cpu().double()
     tree.eval()
@@ -157,27 +157,27 @@ def _prediction_pairs(work: Work, clock: Clock) -> list[tuple[Tensor, Tensor]]:
     with clock.surroundings(), torch.no_grad():
         predict, graph = our_prediction(tree, batch.x, eager=True), our_prediction(tree, batch.x)
         arrival = ops.arrival(exact.decision(x), exact.structure, backend="reference")
-        said = exact.output.mean(exact.leaf(x))
-        pairs = [(found.clone(), combine(arrival, said, "multi")) for found in (predict(), graph())]
+        leaves = exact.output.mean(exact.leaf(x))
+        pairs = [(ours.clone(), combine(arrival, leaves, "multi")) for ours in (predict(), graph())]
         first, second = arrival.topk(2).values.unbind(-1)
         clear = first - second > 1e-4 * first  # where two leaves are nearly equal, either is right
         best = tree.predict(batch.x, "single").cpu()[clear]
-        pairs.append((best, combine(arrival, said, "single")[clear]))
+        pairs.append((best, combine(arrival, leaves, "single")[clear]))
         clock.wait()
     return pairs
 
 
 def _training_pairs(work: Work, clock: Clock, name: str) -> list[tuple[Tensor, Tensor]]:
-    """Loss and gradients of a step in a precision, and the losses of a short training; ours and the reference's."""
+    """Return pairs of loss and gradients of a step, and of losses of a short training, ours and the reference's."""
     tree, table = work.tree(clock.device), work.rows(clock.device, batches=1)
     exact, batch = copy.deepcopy(tree).cpu().double(), table.take(None)
     x, y = batch.x.cpu().double(), batch.target.cpu()
     recipe = replace(recipe_for(work, epochs=5 if work.depth < 10 else 2, precision=name), learning_rate=0.01)
     with precision(recipe, clock.device):
         loss = write_gradient(tree, batch.x, batch, recipe)
-    wanted = _exact_loss(exact, x, y)
-    wanted.sum().backward()
-    pairs = [(loss, wanted)]
+    expected = _exact_loss(exact, x, y)
+    expected.sum().backward()
+    pairs = [(loss, expected)]
     for ours, right in zip(tree.parameters(), exact.parameters(), strict=True):
         assert ours.grad is not None
         assert right.grad is not None
@@ -187,12 +187,12 @@ def _training_pairs(work: Work, clock: Clock, name: str) -> list[tuple[Tensor, T
     adam, right_losses = torch.optim.Adam(exact.parameters(), lr=0.01), []
     for _ in range(recipe.epochs):
         adam.zero_grad()
-        wanted = _exact_loss(exact, x, y)
-        wanted.sum().backward()
+        expected = _exact_loss(exact, x, y)
+        expected.sum().backward()
         adam.step()
-        right_losses.append(wanted.detach())
-    found_losses = torch.stack([torch.as_tensor(epoch.loss) for epoch in history.epochs])
-    return [*pairs, (found_losses, torch.stack(right_losses))]
+        right_losses.append(expected.detach())
+    our_losses = torch.stack([torch.as_tensor(epoch.loss) for epoch in history.epochs])
+    return [*pairs, (our_losses, torch.stack(right_losses))]
 
 
 def _exact_loss(tree: Tree, x: Tensor, y: Tensor) -> Tensor:
@@ -201,6 +201,6 @@ def _exact_loss(tree: Tree, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _error(ours: Tensor, right: Tensor) -> float:
-    """The largest difference, relative to the largest number."""
+    """Return the largest difference, relative to the largest value."""
     right = right.detach()
     return float((ours.detach().cpu().double() - right).abs().max() / right.abs().max())

@@ -1,4 +1,4 @@
-"""Models of other libraries, as they come: each a function of a seed and a number of threads."""
+"""Models of other libraries with default settings: each a function of a seed and a number of threads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from uci.models import NOTHING, Means
+from uci.models import NO_MEANS, Means
 
 
 @dataclass(frozen=True)
@@ -17,13 +17,13 @@ class Baseline:
     name: str
     label: str
     make: Callable[[int, int], Any]  # seed, threads
-    published: Means = NOTHING  # in the paper
-    reference: Means = NOTHING  # measured before on these splits, MiniBooNE left out
+    published: Means = NO_MEANS  # in the paper
+    reference: Means = NO_MEANS  # an earlier measurement on these splits, without MiniBooNE
     package: str = "sklearn"
 
     @property
     def missing(self) -> str | None:
-        """What to say where the package is not installed."""
+        """Message if the package is not installed, else None."""
         if importlib.util.find_spec(self.package) is None:
             return f"{self.name} is skipped: the package {self.package} is not installed; pip install {self.package}"
         return None
@@ -92,8 +92,8 @@ def _catboost(seed: int, threads: int) -> Any:
 
 
 BASELINES = {
-    one.name: one
-    for one in [
+    baseline.name: baseline
+    for baseline in [
         Baseline("DT", "decision tree", _decision_tree, (88.3, 76.3, 71.9), (88.2, 76.3, 72.0)),
         Baseline("LR", "logistic regression", _logistic_regression, (79.1, 80.8, 75.8), (77.9, 80.8, 75.8)),
         Baseline("SVM-linear", "SVM, linear", _linear_machine, (77.7, 79.0, 74.9)),

@@ -7,10 +7,11 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from toolkit.arguments import whole_number
 
 from uci.baselines import Baseline
 from uci.results import Line, Results
@@ -25,7 +26,7 @@ EXAMPLES = """examples:
 
 
 def main(arguments: Sequence[str] | None = None, begin: float | None = None) -> int:
-    """Run a command; `begin` is when it was given, on the clock of `time.perf_counter`."""
+    """Run a command; `begin` is its start on the clock of `time.perf_counter`."""
     begin = time.perf_counter() if begin is None else begin
     parser = _parser()
     options = parser.parse_args(arguments)
@@ -40,12 +41,12 @@ def main(arguments: Sequence[str] | None = None, begin: float | None = None) -> 
             return 0
         return _run(options, results, begin)
     except KeyboardInterrupt:
-        print("stopped; what is done is kept, and the same command goes on", file=sys.stderr)
+        print("stopped; results are kept, run the same command to resume", file=sys.stderr)
         return 130
     except ConnectionError as error:
         print(_stopped(error), file=sys.stderr)
         return 1
-    except OSError as error:  # no sets, or no place for results
+    except OSError as error:  # no sets, or no folder for results
         print(_describe(error, options.out), file=sys.stderr)
         return 2
 
@@ -60,14 +61,13 @@ def _run(options: argparse.Namespace, results: Results, begin: float) -> int:
     if options.sets and len(sets) < len(set(options.sets)):
         print(_left_out(options, sets), file=sys.stderr, flush=True)
     if not sets:
-        which = "sets asked for" if options.sets else "sets that are there"
-        groups = " ".join(options.groups)
-        print(f"there is nothing to do: none of the {which} is in the groups {groups}", file=sys.stderr)
+        which = "requested" if options.sets else "available"
+        print(f"nothing to do: none of the {which} sets is in the groups {' '.join(options.groups)}", file=sys.stderr)
         return 2
-    for one in models:
-        if isinstance(one, Baseline) and one.missing:
-            print(one.missing, flush=True)
-    models = [one for one in models if not (isinstance(one, Baseline) and one.missing)]
+    missing = {model.name: model.missing for model in models if isinstance(model, Baseline) and model.missing}
+    for message in missing.values():
+        print(message, flush=True)
+    models = [model for model in models if model.name not in missing]
     settings = Settings(
         options.device,
         options.precision,
@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace, results: Results, begin: float) -> int:
     if not jobs:
         return 0
     options.out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=options.out):  # better no training at all than one that cannot be kept
+    with tempfile.TemporaryFile(dir=options.out):  # fail before training if results cannot be written
         pass
     try:
         all_done = run(jobs, results, settings, say=lambda text: print(text, flush=True))
@@ -94,9 +94,10 @@ def _run(options: argparse.Namespace, results: Results, begin: float) -> int:
     except RuntimeError as error:
         print(_stopped(error), file=sys.stderr)
         return 1
-    there = results.read(options.epochs)
-    lines = [there[one.name, job.set] for job in jobs for one in job.models if (one.name, job.set) in there]
-    # What a trial takes, or a command with failures, is not the time that a reader would wait.
+    saved = results.read(options.epochs)
+    pairs = [(model.name, job.set) for job in jobs for model in job.models]
+    lines = [saved[pair] for pair in pairs if pair in saved]
+    # Times of trials and of commands with failures are not representative.
     if all_done and options.epochs is None and not any(line["failure"] for line in lines):
         seconds = time.perf_counter() - begin
         note_time(options.out / "times.jsonl", options, len(sets), len(jobs), seconds, lines[-1]["machine"])
@@ -104,37 +105,37 @@ def _run(options: argparse.Namespace, results: Results, begin: float) -> int:
 
 
 def device_problem(name: str, on_cluster: bool = False) -> str | None:
-    """What is wrong with a device; a cluster may have what this machine lacks."""
+    """Return what is wrong with a device, or None; a cluster may have what this machine lacks."""
     offered = "cpu, cuda, or cuda:N for the GPU of number N"
     try:
         device = torch.device(name)
     except RuntimeError:
-        return f"must be {offered}, however: {name!r}"
+        return f"must be {offered}, got {name!r}"
     if device.type not in CHUNK:
-        return f"must be {offered}, however: {name!r}"
+        return f"must be {offered}, got {name!r}"
     if device.type == "cpu" or on_cluster:
         return None
     if not torch.cuda.is_available():
-        return f"torch finds no GPU here, however: {name!r}; use --device cpu, or a build of torch for your GPU"
+        return f"torch finds no GPU, got {name!r}; use --device cpu, or a build of torch for your GPU"
     if (device.index or 0) >= torch.cuda.device_count():
-        return f"must be below cuda:{torch.cuda.device_count()}, the number of GPUs, however: {name!r}"
+        return f"must be below cuda:{torch.cuda.device_count()}, the number of GPUs, got {name!r}"
     return None
 
 
 def _left_out(options: argparse.Namespace, sets: list[str]) -> str:
-    """Sets that were asked for by name, but are of another group."""
+    """Return a message about requested sets that are in another group."""
     others = ", ".join(
         f"{name} is {summaries()[name].group}" for name in dict.fromkeys(options.sets) if name not in sets
     )
-    return f"not in the groups {' '.join(options.groups)}, and left out: {others}; leave out --groups to have all"
+    return f"not in the groups {' '.join(options.groups)}, left out: {others}; omit --groups to run all"
 
 
 def _stopped(error: Exception) -> str:
-    return f"stopped by {type(error).__name__}: {error}; the same command goes on"
+    return f"stopped by {type(error).__name__}: {error}; run the same command to resume"
 
 
 def _describe(error: OSError, out: Path) -> str:
-    if error.strerror is None:  # one of ours, which says what to do
+    if error.strerror is None:  # an error of this package, with advice
         return str(error)
     return f"cannot read or write {error.filename or out}: {error.strerror}; choose another folder with --out"
 
@@ -142,7 +143,7 @@ def _describe(error: OSError, out: Path) -> str:
 def note_time(
     path: Path, options: argparse.Namespace, n_sets: int, n_trainings: int, seconds: float, where: Line
 ) -> None:
-    """How long a whole command took, from its start: what a reader would wait. Groups are named unless it was all."""
+    """Record the time of a whole command, with its groups unless it ran all of them."""
     line = {
         "models": options.models,
         **({} if set(options.groups) == set(ORDER) else {"groups": options.groups}),
@@ -158,21 +159,6 @@ def note_time(
         file.write(json.dumps(line) + "\n")
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """A whole number for argparse."""
-
-    def read(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if number < least:
-            raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, however: {text}")
-        return number
-
-    return read
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "python benchmarks/uci", description=__doc__, epilog=EXAMPLES, formatter_class=argparse.RawTextHelpFormatter
@@ -182,17 +168,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sets", nargs="+", metavar="SET", help="only these sets of the groups")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="single", choices=["single", "tf32", "bfloat16"])
-    parser.add_argument("--epochs", type=at_least(1), help="instead of the recipe's; such results are not reported")
-    parser.add_argument("--threads", type=at_least(1), default=1, help="of a process, on a CPU")
+    parser.add_argument(
+        "--epochs", type=whole_number(1), help="for trials, instead of the number of the recipe; not reported"
+    )
+    parser.add_argument("--threads", type=whole_number(1), default=1, help="of each process, on a CPU")
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="start no training after this time")
     parser.add_argument(
-        "--seed", type=at_least(0), default=0, help="of weights and batches; results of others go to a file each"
+        "--seed",
+        type=whole_number(0),
+        default=0,
+        help="of weights and batches; other seeds have separate files of results",
     )
-    parser.add_argument("--retry", action="store_true", help="try again what failed")
-    parser.add_argument(
-        "--processes", type=at_least(1), default=1, help="share the work out over processes on one device"
-    )
-    parser.add_argument("--cluster", metavar="ADDRESS", help="share it out over a Ray cluster: auto, or its address")
+    parser.add_argument("--retry", action="store_true", help="run failures again")
+    parser.add_argument("--processes", type=whole_number(1), default=1, help="number of processes on one device")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="run on a Ray cluster: auto, or its address")
     parser.add_argument("--out", type=Path, default=Path("docs/benchmarks/uci"), metavar="FOLDER")
-    parser.add_argument("--report", action="store_true", help="write the page from the results there are")
+    parser.add_argument("--report", action="store_true", help="only write the page, from the saved results")
     return parser

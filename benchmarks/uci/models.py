@@ -13,7 +13,7 @@ from tartree.zoo import PRESETS
 
 Means = tuple[float | None, float | None, float | None]  # large, medium, small: percent
 GROUPS = ("large", "medium", "small")
-NOTHING: Means = (None, None, None)
+NO_MEANS: Means = (None, None, None)
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class TreeModel:
     recipe: Recipe = RECIPES["paper"]
     early_stopping: bool | Literal["auto", "refit"] = False
     start: Literal["torch", "he"] = "torch"  # how weights are drawn
-    encoded: bool = False  # as `TartClassifier` encodes tables, else features as they come
-    published: Means = NOTHING
+    encoded: bool = False  # as `TartClassifier` encodes tables, else the features of the file
+    published: Means = NO_MEANS
 
     @property
     def structure(self) -> Structure:
@@ -45,21 +45,19 @@ class TreeModel:
 
     @property
     def training(self) -> tuple[Any, ...]:
-        """All that training depends on: models that are equal here differ by their selection alone, at prediction."""
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        for name in ("name", "label", "selection", "published", "window", "stride"):
-            del own[name]
-        return (self.structure, *own.values())
+        """What training depends on; models with equal values differ only by their selection, at prediction."""
+        ignored = ("name", "label", "selection", "published", "window", "stride")
+        return (self.structure, *(getattr(self, field.name) for field in fields(self) if field.name not in ignored))
 
 
 @dataclass(frozen=True)
 class EstimatorModel:
-    """`TartClassifier` as a user calls it, fitted anew in each run: with its encoder, and its early stopping."""
+    """`TartClassifier` with its encoder and its early stopping, fitted separately in each run."""
 
     name: str
     label: str
     parameters: tuple[tuple[str, Any], ...]
-    published: Means = NOTHING
+    published: Means = NO_MEANS
 
     def make(self, seed: int, device: str, precision: Any = "single") -> TartClassifier:
         model = TartClassifier(**dict(self.parameters), random_state=seed, device=device)
@@ -79,21 +77,22 @@ def _mlps() -> list[TreeModel]:
 
 def _series(label: str, settings: list[dict[str, Any]], published: list[Means]) -> list[TreeModel]:
     return [
-        TreeModel(_name(one), f"{label}, {_said(one)}", published=means, **one)
-        for one, means in zip(settings, published, strict=True)
+        TreeModel(_name(values), f"{label}, {_width_or_depth(values)}", published=means, **values)
+        for values, means in zip(settings, published, strict=True)
     ]
 
 
-def _name(one: dict[str, Any]) -> str:
-    parts = [f"D{one['depth']}", f"L{one['leaf_layers']}"]
-    if one.get("window", 2) != 2:
-        parts.append(f"W{one['window']}" + (f"S{one['stride']}" if "stride" in one else ""))
-    return "-".join([*parts, one["selection"]])
+def _name(settings: dict[str, Any]) -> str:
+    parts = [f"D{settings['depth']}", f"L{settings['leaf_layers']}"]
+    if settings.get("window", 2) != 2:
+        parts.append(f"W{settings['window']}" + (f"S{settings['stride']}" if "stride" in settings else ""))
+    return "-".join([*parts, settings["selection"]])
 
 
-def _said(one: dict[str, Any]) -> str:
-    wide = "stride" not in one and one.get("window", 2) != 2
-    return f"W {one['window']}" if wide else f"D {one['depth']}"
+def _width_or_depth(settings: dict[str, Any]) -> str:
+    """Return the setting in which the models of a series differ."""
+    is_wide = "stride" not in settings and settings.get("window", 2) != 2
+    return f"W {settings['window']}" if is_wide else f"D {settings['depth']}"
 
 
 LINEAR_MULTI = _series(
@@ -126,14 +125,15 @@ WIDE = _series(
     PAPER_SERIES["D 1, L 2, single"],
     [(88.9, 83.3, 75.7), (89.5, 83.3, 75.6), (90.1, 83.1, 75.4), (90.4, 83.2, 75.5)],
 )
-#: The 24 structures of Tables 7 to 9; A, B and C are among them.
+#: The 24 structures of Tables 7 to 9, with TART-A, B and C among them.
 STRUCTURES = [*LINEAR_MULTI, *LINEAR_SINGLE, *PERCEPTRON_2, *PERCEPTRON_4, *SHARED, *WIDE]
-ALIASES = {"A": "D6-L1-multi", "B": "D2-L4-single", "C": "D3-L2-W3S2-single"}
+#: The names of the zoo for TART-A, B and C.
+ALIASES = {"tart-a": "D6-L1-multi", "tart-b": "D2-L4-single", "tart-c": "D3-L2-W3S2-single"}
 MLPS = _mlps()
-#: Perceptrons as torch starts them, beside the paper's.
+#: Perceptrons with the initialisation of torch instead of the paper's.
 STARTS = [
-    TreeModel("one-layer", "one layer, torch's start", 0, 1),
-    TreeModel("sixteen-layers", "sixteen layers, torch's start", 0, 16),
+    TreeModel("one-layer", "one layer, initialisation of torch", 0, 1),
+    TreeModel("sixteen-layers", "sixteen layers, initialisation of torch", 0, 16),
 ]
 
 _DEFAULT = TartClassifier()
@@ -148,11 +148,11 @@ DEFAULT = TreeModel(
     early_stopping="auto",
 )
 DEFAULT_A = replace(DEFAULT, name="default-A", label="default recipe, structure of TART-A", depth=6)
-ESTIMATOR = EstimatorModel("TartClassifier", "TartClassifier as it comes", ())
+ESTIMATOR = EstimatorModel("TartClassifier", "TartClassifier, default settings", ())
 
 
 def from_preset(name: str) -> TreeModel:
-    """A model of the zoo, all four runs trained together."""
+    """Return a model of the zoo, all four runs trained together."""
     settings = PRESETS[name].build()
     recipe = settings.get("recipe", "default")
     changes = {key: settings.pop(key) for key in ("epochs", "batch_size", "learning_rate") if key in settings}
@@ -163,15 +163,15 @@ def from_preset(name: str) -> TreeModel:
 
 TART_MAX = from_preset("tart-max")
 OURS: list[TreeModel | EstimatorModel] = [DEFAULT, DEFAULT_A, ESTIMATOR, TART_MAX]
-#: What the encoder does for tart-max.
-UNENCODED = replace(TART_MAX, name="tart-max-unencoded", label="tart-max, features as they come", encoded=False)
+#: tart-max without its encoder, to measure what that changes.
+UNENCODED = replace(TART_MAX, name="tart-max-unencoded", label="tart-max without encoder", encoded=False)
 TREES: dict[str, TreeModel | EstimatorModel] = {
-    one.name: one for one in [*STRUCTURES, *MLPS, *STARTS, *OURS, UNENCODED]
+    model.name: model for model in [*STRUCTURES, *MLPS, *STARTS, *OURS, UNENCODED]
 }
 
 #: Names that stand for several models.
 SELECTIONS = {
-    "structures": [one.name for one in STRUCTURES],
-    "mlps": [one.name for one in (*MLPS, *STARTS)],
-    "ours": [one.name for one in OURS],
+    "structures": [model.name for model in STRUCTURES],
+    "mlps": [model.name for model in (*MLPS, *STARTS)],
+    "ours": [model.name for model in OURS],
 }

@@ -1,4 +1,4 @@
-"""A function called with many things, in several processes or on a cluster: who is done with one takes the next."""
+"""Calls of a function with many arguments: in this process, in several, or on a cluster, each taking the next one."""
 
 from __future__ import annotations
 
@@ -10,46 +10,53 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-#: Where there is one, a process that has loaded everything once makes the others; CUDA is not begun in it.
-WAY = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+#: A fork server imports everything once, if the platform has one; CUDA is not initialised in it.
+START_METHOD = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
 def load_ahead(module: str) -> None:
-    """Begin to load a module for the processes to come; it takes seconds."""
-    if WAY == "forkserver":
+    """Start to import a module for the worker processes, which takes seconds."""
+    if START_METHOD == "forkserver":
         from multiprocessing import forkserver
 
         forkserver.set_forkserver_preload([module])
         forkserver.ensure_running()
 
 
+def call(function: Callable[[Any], Any], things: Iterable[Any], processes: int) -> Iterator[tuple[Any, Any]]:
+    """Yield pairs of an argument and its result as they are done, with one process in order in this one."""
+    if processes == 1:
+        return ((thing, function(thing)) for thing in things)
+    return call_in_processes(function, things, processes)
+
+
 def call_in_processes(
     function: Callable[[Any], Any], things: Iterable[Any], processes: int
 ) -> Iterator[tuple[Any, Any]]:
-    """Pairs of a thing and what the function gave for it, as they come. When left early, processes are ended."""
-    context, waiting = multiprocessing.get_context(WAY), iter(things)
-    running: dict[Any, Any] = {}  # connection to a process: what it works on
+    """Yield pairs of an argument and its result as they are done; processes end when the iterator is closed."""
+    context, waiting = multiprocessing.get_context(START_METHOD), iter(things)
+    running: dict[Any, Any] = {}  # argument by connection to a process
     workers = []
     try:
         for thing in _first(waiting, processes):
-            here, there = context.Pipe()
-            worker = context.Process(target=_serve, args=(there, function), daemon=True)
+            connection, remote = context.Pipe()
+            worker = context.Process(target=_serve, args=(remote, function), daemon=True)
             worker.start()
-            there.close()  # so that the death of the process is heard
+            remote.close()  # so that the death of the process ends the connection
             workers.append(worker)
-            here.send(thing)
-            running[here] = thing
+            connection.send(thing)
+            running[connection] = thing
         while running:
-            for connection in wait(list(running)):
-                thing = running.pop(connection)
+            for ready in wait(list(running)):
+                thing = running.pop(ready)
                 try:
-                    found = connection.recv()  # type: ignore[union-attr]
+                    result = ready.recv()  # type: ignore[union-attr]
                 except EOFError:
-                    raise RuntimeError(f"a process died while it worked on {thing}") from None
-                yield thing, found
+                    raise RuntimeError(f"a process died while working on {thing}") from None
+                yield thing, result
                 for following in _first(waiting, 1):
-                    connection.send(following)  # type: ignore[union-attr]
-                    running[connection] = following
+                    ready.send(following)  # type: ignore[union-attr]
+                    running[ready] = following
     finally:
         for worker in workers:
             worker.terminate()
@@ -60,11 +67,12 @@ def call_in_processes(
 def call_on_cluster(
     function: Callable[[Any], Any], things: Iterable[Any], address: str, cpus: float, gpus: float
 ) -> Iterator[tuple[Any, Any]]:
-    """The same on the nodes of a Ray cluster, which may be lost; the sets must be on all of them."""
+    """Yield the same from the nodes of a Ray cluster, which may be lost; the sets must be on all of them."""
     from tartree.cluster import connected, spread
 
     data = {name: os.environ[name] for name in ("TARTREE_DATA",) if name in os.environ}
-    with connected(address, modules=[str(Path(__file__).parent)], variables=data):  # this package goes along
+    packages = [str(Path(__file__).parents[1] / name) for name in ("uci", "toolkit")]
+    with connected(address, modules=packages, variables=data):
         yield from spread(function, things, cpus=cpus, gpus=gpus)
 
 
@@ -74,10 +82,10 @@ def _first(things: Iterator[Any], number: int) -> Iterator[Any]:
 
 
 def _serve(connection: Connection, function: Callable[[Any], Any]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears an interrupt, and ends this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles an interrupt, and ends this process
     while True:
         try:
             thing = connection.recv()
-        except EOFError:  # the parent is gone
+        except EOFError:  # the parent has ended
             return
         connection.send(function(thing))

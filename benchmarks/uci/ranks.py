@@ -1,4 +1,4 @@
-"""Average ranks over sets, Friedman's test, and the picture of critical differences (Demsar, JMLR 2006)."""
+"""Average ranks over sets, Friedman's test, and the plot of critical differences (Demsar, JMLR 2006)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Ranks:
 
 
 def rank(models: list[str], accuracy: NDArray[Any]) -> Ranks:
-    """Ranks from accuracies, (models, sets); ties share the mean of their ranks.
+    """Compute ranks from accuracies, (models, sets); ties share the mean of their ranks.
 
-    >>> found = rank(["a", "b", "c"], np.array([[1.0, 2.0, 3.0], [0.0, 2.0, 2.0], [0.5, 1.0, 1.0]]))
-    >>> found.models, found.means.round(2).tolist()
+    >>> ranks = rank(["a", "b", "c"], np.array([[1.0, 2.0, 3.0], [0.0, 2.0, 2.0], [0.5, 1.0, 1.0]]))
+    >>> ranks.models, ranks.means.round(2).tolist()
     (['a', 'b', 'c'], [1.17, 2.17, 2.67])
     """
     n_models, n_sets = accuracy.shape
     if n_models < 3 or n_sets < 2:
-        raise ValueError(f"ranks need three models and two sets at least, however: {n_models} and {n_sets}")
-    # Equal accuracies may differ in their last digit, by the order of a sum.
+        raise ValueError(f"ranks need at least three models and two sets, got {n_models} and {n_sets}")
+    # Equal accuracies may differ in their last digit by the order of summation.
     means = stats.rankdata(-accuracy.round(6), axis=0).mean(1)
     statistic, p_value = stats.friedmanchisquare(*accuracy.round(6))
     order = np.argsort(means, kind="stable")
@@ -50,7 +50,7 @@ def rank(models: list[str], accuracy: NDArray[Any]) -> Ranks:
 
 
 def critical_difference(n_models: int, n_sets: int) -> float:
-    """Nemenyi's: mean ranks further apart than this differ.
+    """Return Nemenyi's critical difference: mean ranks further apart differ.
 
     >>> round(critical_difference(4, 24), 2)  # Demsar has 2.569 * sqrt(4 * 5 / (6 * 24))
     0.96
@@ -60,17 +60,17 @@ def critical_difference(n_models: int, n_sets: int) -> float:
 
 
 def groups(ranks: Ranks) -> list[tuple[int, int]]:
-    """First and last of each longest series of models that do not differ."""
-    found: list[tuple[int, int]] = []
+    """Return first and last of each maximal series of models that do not differ."""
+    series: list[tuple[int, int]] = []
     for first in range(len(ranks.models)):
         last = int(np.flatnonzero(ranks.means - ranks.means[first] <= ranks.critical)[-1])
-        if last > first and not any(last <= other for _, other in found):
-            found.append((first, last))
-    return found
+        if last > first and not any(last <= other for _, other in series):
+            series.append((first, last))
+    return series
 
 
 def draw(ranks: Ranks, labels: list[str], path: Path) -> None:
-    """The picture: an axis of ranks, a line to each model, and bars over models that do not differ."""
+    """Draw an axis of ranks, a line to each model, and bars over models that do not differ."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,4 +1,4 @@
-"""The page of the study: the paper's tables beside ours, other libraries, ranks, time, and what is odd or missing."""
+"""The page of the study: the paper's tables compared with ours, other libraries, ranks, time, oddities and failures."""
 
 from __future__ import annotations
 
@@ -9,35 +9,37 @@ from pathlib import Path
 import numpy as np
 
 from tartree.datasets import OFFICIAL, uci_index
-from uci import chosen, models, ranks
+from uci import defaults_report, models, ranks
 from uci.baselines import BASELINES
-from uci.differences import as_many_leaves, by_chance, not_learnt, other_seeds, too_deep, without_one
+from uci.differences import as_many_leaves, by_chance, missing_set, other_seeds, too_deep, weak_baselines
+from uci.labels import MODELS, cell, difference, label, table_text
 from uci.models import ALIASES, GROUPS, Means
 from uci.results import Results
 from uci.scores import Scores
-from uci.words import KNOWN, cell, difference, label, table
 
 TABLES: list[tuple[str, list[str]]] = [
     (
         "Table 6: classifiers",
-        ["DT", "LR", "SVM-linear", "SVM-RBF", *(one.name for one in models.MLPS), *ALIASES.values()],
+        ["DT", "LR", "SVM-linear", "SVM-RBF", *(model.name for model in models.MLPS), *ALIASES.values()],
     ),
-    ("Table 7: linear leaves", [one.name for one in [*models.LINEAR_MULTI, *models.LINEAR_SINGLE]]),
-    ("Table 8: perceptrons as leaves", [one.name for one in [*models.PERCEPTRON_2, *models.PERCEPTRON_4]]),
-    ("Table 9: shared children", [one.name for one in [*models.SHARED, *models.WIDE]]),
+    ("Table 7: linear leaves", [model.name for model in [*models.LINEAR_MULTI, *models.LINEAR_SINGLE]]),
+    ("Table 8: perceptrons as leaves", [model.name for model in [*models.PERCEPTRON_2, *models.PERCEPTRON_4]]),
+    ("Table 9: shared children", [model.name for model in [*models.SHARED, *models.WIDE]]),
 ]
-OURS = [one.name for one in models.OURS]
+OURS = [model.name for model in models.OURS]
+#: Names of models in older records of commands.
+FORMER_ALIASES = {"A": "tart-a", "B": "tart-b", "C": "tart-c"}
 RANKED = [*BASELINES, "mlp-4", *ALIASES.values(), *OURS]
 
 
 def write_report(results: Results, out: Path) -> Path:
-    """Write OUT.md, and beside its data OUT/scores.csv and pictures."""
+    """Write OUT.md, OUT/scores.csv and the plots."""
     scores = Scores.read(results)
     parts = [
         _start(scores, out),
         *(_paper_table(scores, title, names) for title, names in TABLES),
         _remarks(),
-        without_one(scores),
+        missing_set(scores),
         as_many_leaves(scores),
         by_chance(scores),
         other_seeds(scores, out),
@@ -47,8 +49,8 @@ def write_report(results: Results, out: Path) -> Path:
         *(_ranks(scores, group, out) for group in ("all", "small")),
         _wins(scores),
         _short(scores),
-        chosen.members(out),
-        chosen.depths(out),
+        defaults_report.members(out),
+        defaults_report.depths(out),
         _time(scores),
         _commands(out),
         _odd(scores),
@@ -61,30 +63,30 @@ def write_report(results: Results, out: Path) -> Path:
 
 
 def write_csv(scores: Scores, path: Path) -> None:
-    """One row a set, one column a model: mean accuracy over the runs in percent, empty where there is none."""
-    names = [name for name in KNOWN if name in scores.models()]
+    """Write a row for each set and a column for each model: mean accuracy in percent, empty where not measured."""
+    names = [name for name in MODELS if name in scores.models()]
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["set", "group", "rows", "features", "classes", *names])
-        for one, summary in scores.sets.items():
-            found = [scores.accuracy(name, one) for name in names]
-            cells = ["" if runs is None else f"{runs.mean():.2f}" for runs in found]
-            writer.writerow([one, summary.group, summary.rows, summary.features, summary.classes, *cells])
+        for member, summary in scores.sets.items():
+            accuracies = [scores.accuracy(name, member) for name in names]
+            cells = ["" if runs is None else f"{runs.mean():.2f}" for runs in accuracies]
+            writer.writerow([member, summary.group, summary.rows, summary.features, summary.classes, *cells])
 
 
 def _start(scores: Scores, out: Path) -> str:
     counts = ", ".join(f"{len(scores.group(group))} {group}" for group in GROUPS)
     absent = [name for name in OFFICIAL if name not in scores.sets]
-    without = f" Left out, since no model was run there: {', '.join(absent)}." if absent else ""
+    without = f" Left out, because no model was run on it: {', '.join(absent)}." if absent else ""
     return f"""# The paper's study, run again
 
 Mean test accuracy in percent on the UCI sets of Fernández-Delgado et al. (JMLR 2014): {counts}.{without}
-Four runs a set, with the official splits; the ± is the standard deviation over the runs of a group's mean. A group's
-mean is given when all its sets are there; a dash is what has not been run. The published means of the large group
-include MiniBooNE, ours do not.
+Four runs for each set, with the official splits; ± is the standard deviation of a group's mean over the runs. A
+group's mean is shown if all its sets were run; a dash means not run. The published means of the large group include
+MiniBooNE, ours do not. TART-A, B and C are the models `tart-a`, `tart-b` and `tart-c` in code.
 
-`python benchmarks/uci` computes the numbers, `python benchmarks/uci --report` writes this page.
+`python benchmarks/uci` runs the study, `python benchmarks/uci --report` writes this page.
 Data: [all results]({out.name}/results.jsonl), [scores by set]({out.name}/scores.csv)."""
 
 
@@ -92,12 +94,12 @@ def _paper_table(scores: Scores, title: str, names: list[str]) -> str:
     head = ["model"]
     for group in GROUPS:
         head += [f"{group}: published", "ours", "difference"]
-    rows = [[label(name, whole=True), *_compared(scores, name, KNOWN[name].published)] for name in names]
-    return f"## {title}\n\n{table(head, rows)}"
+    rows = [[label(name, whole=True), *_compared(scores, name, MODELS[name].published)] for name in names]
+    return f"## {title}\n\n{table_text(head, rows)}"
 
 
 def _compared(scores: Scores, name: str, expected: Means) -> list[str]:
-    """Expected, ours, difference, for each group; a difference above 0.7 points is bold."""
+    """Return cells of expected, ours and difference for each group."""
     cells = []
     for group, value in zip(GROUPS, expected, strict=True):
         mean = scores.mean(name, group)
@@ -111,59 +113,59 @@ def _compared(scores: Scores, name: str, expected: Means) -> list[str]:
 
 def _remarks() -> str:
     return """Differences above 0.7 points are bold. Both selections of a tree come from one training, since the paper
-trains both alike. D 1 with W 3 is one structure, whether S is 2 or 3, and so one training here; the paper has two
+trains both alike. D 1 with W 3 is the same structure for S 2 and S 3, and so one training here; the paper has two
 numbers for it, up to 0.8 points apart. The paper does not say which linear SVM it used: of scikit-learn's two,
-`LinearSVC` was taken because it comes closer to the published mean of the small group than `SVC` with a linear kernel,
-so that its agreement there is no evidence. All models of other libraries have their default
-parameters, but for the number of trees or rounds, and 1,000 iterations for logistic regression."""
+`LinearSVC` was chosen because it is closer to the published mean of the small group than `SVC` with a linear kernel,
+so that its agreement there is no evidence. All models of other libraries have default settings, except for the number
+of trees or rounds, and 1,000 iterations for logistic regression."""
 
 
 def _others(scores: Scores) -> str:
     head = ["model"]
     for group in GROUPS:
         head += [f"{group}: reference", "here", "difference"]
-    rows = [[one.label, *_compared(scores, name, one.reference)] for name, one in BASELINES.items()]
-    said = "The reference values were measured before on the same splits."
-    return f"## Other libraries\n\n{said}\n\n{table(head, rows)}{not_learnt(scores)}"
+    rows = [[model.label, *_compared(scores, name, model.reference)] for name, model in BASELINES.items()]
+    note = "The reference values are from an earlier measurement on the same splits."
+    return f"## Other libraries\n\n{note}\n\n{table_text(head, rows)}{weak_baselines(scores)}"
 
 
 def _our_table(scores: Scores) -> str:
-    names = [ALIASES["A"], *OURS, models.UNENCODED.name, "one-layer"]
+    names = [ALIASES["tart-a"], *OURS, models.UNENCODED.name, "one-layer"]
     rows = [[label(name), *(cell(scores, name, group) for group in GROUPS)] for name in names]
     against = []
     for name in OURS:
-        points = [_against(scores, name, ALIASES["A"], group) for group in GROUPS]
-        if any(one != "-" for one in points):
+        points = [_against(scores, name, ALIASES["tart-a"], group) for group in GROUPS]
+        if any(point != "-" for point in points):
             against.append(f"- {label(name)}: {' / '.join(points)}")
     compared = "\n".join(against)
     return f"""## The recipes of this library
 
-{table(["model", *GROUPS], rows)}
+{table_text(["model", *GROUPS], rows)}
 
-Points more or less than the paper's TART-A as it was trained here, {" / ".join(GROUPS)}:
+Difference in points to the paper's TART-A as trained here, {" / ".join(GROUPS)}:
 
 {compared}
 
-One set of parameters for all sets, none of them fitted to the test rows of its own run. The four splits of most sets
-overlap, though: what was compared on training rows was compared on test rows of other runs. And these sets were in view
-all along: the learning rate, decay and noise of the default recipe were chosen with first looks at them, and
-[the depth](#depth-of-a-default-tree) was looked at again because depth 4 alone was below TART-A in the large group.
-`TartClassifier` is the estimator with its own encoder, fitted run by run; the others are trained with all runs
-together, on the features as they come, but for `tart-max`, whose table is encoded for each run as the estimator does
-it: by what the training rows of that run say (a column that is constant there is 0).{_encoding(scores)}"""
+All sets have the same parameters, none of them fitted to the test rows of its run. But the four splits of most sets
+overlap: training rows of a run that settings were compared on are test rows of other runs. These sets were also in
+view throughout: the learning rate, decay and noise of the default recipe were chosen with first looks at them, and
+[the depth](#depth-of-a-default-tree) was revised because depth 4 alone was below TART-A in the large group.
+`TartClassifier` is the estimator with its encoder, fitted run by run. The other models train all runs together on the
+features of the file, except `tart-max`, whose table is encoded for each run by its training rows, as the estimator does
+(a column that is constant in them is 0).{_encoding(scores)}"""
 
 
 def _encoding(scores: Scores) -> str:
-    """The sets that the encoder changes most for tart-max."""
+    """Return the sets on which the encoder changes tart-max most."""
     sets = list(scores.sets)
     change = scores.by_set("tart-max", sets) - scores.by_set(models.UNENCODED.name, sets)
     if np.isnan(change).any():
         return ""
     most = [i for i in np.argsort(-np.abs(change), kind="stable") if abs(change[i]) >= 2]
-    said = ", ".join(f"{sets[i]} {change[i]:+.1f}" for i in most)
-    return f""" It changes accuracy by 2 points or more on: {said}.
-Most of these come as two files on [different scales](#oddities-of-the-data), so that how a model goes on beyond the
-values it has seen decides about its test rows, and luck has its part in the mean of the small group."""
+    listed = ", ".join(f"{sets[i]} {change[i]:+.1f}" for i in most)
+    return f""" The encoder changes its accuracy by 2 points or more on: {listed}.
+Most of these are two files on [different scales](#oddities-of-the-data), so that the test rows depend on how a model
+extrapolates, and the mean of the small group is partly luck."""
 
 
 def _against(scores: Scores, name: str, other: str, group: str) -> str:
@@ -177,18 +179,18 @@ def _ranks(scores: Scores, group: str, out: Path) -> str:
     title = f"## Average ranks on {where}"
     if len(names) < 3:
         return f"{title}\n\nFewer than three models have been run on {where}."
-    found = ranks.rank(names, np.array([scores.by_set(name, scores.group(group)) for name in names]))
+    ranking = ranks.rank(names, np.array([scores.by_set(name, scores.group(group)) for name in names]))
     picture = out / f"ranks-{group}.png"
-    ranks.draw(found, [label(name) for name in found.models], picture)
+    ranks.draw(ranking, [label(name) for name in ranking.models], picture)
     left_out = [label(name) for name in RANKED if name not in names]
-    note = f" Not run on all of them, and left out: {'; '.join(left_out)}." if left_out else ""
-    p_value = "below 1e-4" if found.p_value < 1e-4 else f"{found.p_value:.4f}"
+    note = f" Left out, because not run on all of them: {'; '.join(left_out)}." if left_out else ""
+    p_value = "below 1e-4" if ranking.p_value < 1e-4 else f"{ranking.p_value:.4f}"
     return f"""{title}
 
-![Average ranks; a bar joins models that cannot be told apart]({out.name}/{picture.name})
+![Average ranks; a bar joins models that do not differ significantly]({out.name}/{picture.name})
 
-{len(names)} models on {found.n_sets} sets, 1 is best. Friedman's test: statistic {found.statistic:.1f}, p {p_value}.
-Models joined by a bar cannot be told apart at the level of 0.05 by Nemenyi's test.{note}"""
+{len(names)} models on {ranking.n_sets} sets, 1 is best. Friedman's test: statistic {ranking.statistic:.1f}, p
+{p_value}. Models joined by a bar do not differ at the level of 0.05 by Nemenyi's test.{note}"""
 
 
 def _wins(scores: Scores) -> str:
@@ -201,9 +203,9 @@ def _wins(scores: Scores) -> str:
     if not rows:
         return ""
     head = ["against", *(label(name) for name in ours)]
-    said = """Sets won, tied and lost by mean accuracy over the runs; a tie is equal to a hundredth of a point. Counted
+    note = """Sets won, tied and lost by mean accuracy over the runs; a tie is equal to a hundredth of a point. Counted
 are the sets on which both were run; their number is in brackets."""
-    return f"## Win, tie, loss\n\n{said}\n\n{table(head, rows)}"
+    return f"## Win, tie, loss\n\n{note}\n\n{table_text(head, rows)}"
 
 
 def _win(scores: Scores, name: str, other: str) -> str:
@@ -217,54 +219,54 @@ def _win(scores: Scores, name: str, other: str) -> str:
 
 
 def _short(scores: Scores) -> str:
-    """Where tart-max is below the best of the others, by group."""
+    """Return the comparison of tart-max with the best other library, by group."""
     parts = []
     for group in GROUPS:
-        own = scores.mean("tart-max", group)
+        ours = scores.mean("tart-max", group)
         others = {name: mean for name in BASELINES if (mean := scores.mean(name, group)) is not None}
-        if own is None or not others:
+        if ours is None or not others:
             continue
         best = max(others, key=lambda name: others[name].value)
         sets = scores.group(group)
         difference = scores.by_set("tart-max", sets) - scores.by_set(best, sets)
         worst = [i for i in np.argsort(difference, kind="stable")[:8] if difference[i] < 0]
         most = ", ".join(f"{sets[i]} ({difference[i]:+.1f})" for i in worst)
-        gap = own.value - others[best].value
+        gap = ours.value - others[best].value
         error = difference.std(ddof=1) / len(difference) ** 0.5 if len(difference) > 1 else float("nan")
-        told = " That is too little to tell them apart." if abs(gap) < 2 * error else ""
+        note = " The difference is not significant." if abs(gap) < 2 * error else ""
         parts.append(
-            f"- {group}: {gap:+.2f} points against {label(best)}, the best of them (standard error over the sets: "
-            f"{error:.2f}).{told} Largest losses: {most}."
+            f"- {group}: {gap:+.2f} points against {label(best)}, the best other model (standard error over the sets: "
+            f"{error:.2f}).{note} Largest losses: {most}."
         )
     if not parts:
         return ""
     search = "[what a search chooses](../choosing-a-tree.md#what-a-search-chooses)"
-    parts.append(f"\nChoosing the structure for each set instead: {search}.")
+    parts.append(f"\nWith the structure chosen for each set: {search}.")
     return "## tart-max against the best of other libraries\n\n" + "\n".join(parts)
 
 
 def _time(scores: Scores) -> str:
     rows = []
-    for name in [name for name in KNOWN if name in scores.models()]:
+    for name in [name for name in MODELS if name in scores.models()]:
         lines = [line for (model, _), line in scores.lines.items() if model == name]
         devices = sorted({line["machine"]["device"] for line in lines})
         shared = sorted({line["training"] for line in lines} - {name})
         spent = [scores.seconds([name], group) for group in (*GROUPS, "all")]
-        seconds = [f"{one:.1f}" if one else "-" for one in spent]
-        with_others = f", with {', '.join(label(one) for one in shared)}" if shared else ""
+        seconds = [f"{time:.1f}" if time else "-" for time in spent]
+        with_others = f", with {', '.join(label(model) for model in shared)}" if shared else ""
         rows.append([label(name), *seconds, ", ".join(devices) + with_others])
     if not rows:
         return ""
-    structures = [one.name for one in models.STRUCTURES]
+    structures = [model.name for model in models.STRUCTURES]
     total, everything = scores.seconds(structures), scores.seconds(scores.models())
     versions = sorted({_machine(line["machine"]) for line in scores.lines.values()})
     return f"""## Time
 
-Seconds of four runs on the sets of a group, training and scoring. Where several processes shared the device, these
-add up to more than the time that passed. All 24 structures of Tables 7 to 9: {total:.0f} s; everything:
+Seconds of four runs on the sets of a group, training and scoring. Several processes shared the device, so the sum
+exceeds the wall-clock time. All 24 structures of Tables 7 to 9: {total:.0f} s; everything:
 {everything:.0f} s.
 
-{table(["model", *GROUPS, "all", "where"], rows)}
+{table_text(["model", *GROUPS, "all", "where"], rows)}
 
 Precision of products on a GPU: {_precisions(scores)}.
 
@@ -272,25 +274,25 @@ Computed with: {"; ".join(versions)}."""
 
 
 def _precisions(scores: Scores) -> str:
-    """Which models were trained with which precision, group by group."""
-    found: dict[str, dict[str, set[str]]] = {}
+    """Return the models trained with each precision, by group."""
+    names: dict[str, dict[str, set[str]]] = {}
     for line in scores.lines.values():
         if line["machine"]["device"] != "CPU":
-            found.setdefault(line["precision"], {}).setdefault(line["group"], set()).add(line["model"])
+            names.setdefault(line["precision"], {}).setdefault(line["group"], set()).add(line["model"])
     parts = []
-    for precision, groups in sorted(found.items(), reverse=True):
-        own = ", ".join(f"{_counted(groups[group])} on {group} sets" for group in GROUPS if group in groups)
-        parts.append(f"{precision} for {own}")
+    for precision, groups in sorted(names.items(), reverse=True):
+        listed = ", ".join(f"{_counted(groups[group])} on {group} sets" for group in GROUPS if group in groups)
+        parts.append(f"{precision} for {listed}")
     return "; ".join(parts) or "none was used"
 
 
 def _counted(names: set[str]) -> str:
-    """Few models by name, many by number."""
+    """Return the names of up to three models, otherwise their number."""
     return ", ".join(sorted(map(label, names))) if len(names) <= 3 else f"{len(names)} models"
 
 
 def _commands(out: Path) -> str:
-    """How long whole commands took."""
+    """Return the times of whole commands."""
     path = out / "times.jsonl"
     if not path.exists():
         return ""
@@ -299,37 +301,43 @@ def _commands(out: Path) -> str:
     for line in lines:
         cells = [line["sets"], line["trainings"], f"{line['seconds']:.1f}", line["processes"], line["precision"]]
         groups = f" ({', '.join(line['groups'])} sets)" if "groups" in line else ""
-        rows.append([" ".join(line["models"]) + groups, *map(str, cells), line["machine"]["device"]])
+        rows.append(
+            [
+                " ".join(FORMER_ALIASES.get(name, name) for name in line["models"]) + groups,
+                *map(str, cells),
+                line["machine"]["device"],
+            ]
+        )
     head = ["models", "sets", "trainings", "seconds", "processes", "precision", "where"]
-    said = "From the start of the program to its end."
+    note = "From the start of the program to its end."
     if whole := [line["seconds"] for line in lines if line["models"] == ["structures"]]:
-        said += f" All 24 structures of Tables 7 to 9 took {sum(whole):.0f} s, in {len(whole)} commands."
-    return f"## Time of whole commands\n\n{said}\n\n{table(head, rows)}"
+        note += f" All 24 structures of Tables 7 to 9 took {sum(whole):.0f} s, in {len(whole)} commands."
+    return f"## Time of whole commands\n\n{note}\n\n{table_text(head, rows)}"
 
 
 def _machine(record: dict[str, str]) -> str:
-    own = f"{record['device']}, Python {record['python']}, torch {record['torch']}"
-    return f"{own}, scikit-learn {record['sklearn']}, tartree {record['tartree']}"
+    software = f"{record['device']}, Python {record['python']}, torch {record['torch']}"
+    return f"{software}, scikit-learn {record['sklearn']}, tartree {record['tartree']}"
 
 
 def _odd(scores: Scores) -> str:
-    rows = [[name, "; ".join(one.notes)] for name, one in scores.sets.items() if one.notes]
+    rows = [[name, "; ".join(summary.notes)] for name, summary in scores.sets.items() if summary.notes]
     failed = uci_index().failed
     unread = f"\n\nCould not be read: {', '.join(failed)}." if failed else ""
     return f"""## Oddities of the data
 
-Features were standardised over the whole file before it was split, test rows included. All models take them as they
-are, but for `TartClassifier` and `tart-max`, which scale them again by the training rows.
+Features were standardised over the whole file before it was split, test rows included. Only `TartClassifier` and
+`tart-max` scale them again, by the training rows.
 
-{table(["set", "note"], rows)}{unread}"""
+{table_text(["set", "note"], rows)}{unread}"""
 
 
 def _failed(scores: Scores, results: Results) -> str:
     rows = []
     for line in results.failures():
-        since = scores.lines[line["model"], line["set"]]
-        again = "-" if since["failure"] else f"{100 * np.mean(since['accuracy']):.1f}, {since.get('precision')}"
+        last = scores.lines[line["model"], line["set"]]
+        again = "-" if last["failure"] else f"{100 * np.mean(last['accuracy']):.1f}, {last.get('precision')}"
         message = line["failure"].replace("|", "/")
         rows.append([label(line["model"]), line["set"], str(line.get("precision")), message, again])
     head = ["model", "set", "precision", "message", "run again"]
-    return f"## Failures\n\n{table(head, rows)}" if rows else ""
+    return f"## Failures\n\n{table_text(head, rows)}" if rows else ""

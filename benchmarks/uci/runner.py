@@ -1,4 +1,4 @@
-"""Models x sets, one after the other: each pair is tried once, and recorded as numbers or as a failure."""
+"""Models x sets: each pair is run once, and recorded with its accuracies or its failure."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from typing import Any
 
 import numpy as np
 import torch
+from toolkit.environment import machine
+from toolkit.failure import failure_text
 
 from uci.baselines import BASELINES, Baseline
 from uci.models import ALIASES, SELECTIONS, TREES, EstimatorModel, TreeModel
-from uci.processes import call_in_processes, call_on_cluster
-from uci.results import Line, Results, machine
+from uci.processes import call, call_on_cluster
+from uci.results import Line, Results
 from uci.sets import ORDER, StudySet, load_set, summaries
 from uci.trees import run_tree
 
 Model = TreeModel | EstimatorModel | Baseline
-#: Bytes of a GPU that a process keeps for later, at most: others may share it.
+#: Bytes of a GPU that a process may keep reserved, because others may share it.
 MOST_RESERVED = 8 * 2**30
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to run, whatever is run."""
+    """Settings of a run."""
 
     device: str = "cpu"
     precision: str = "single"
@@ -37,43 +39,43 @@ class Settings:
     threads: int = 1
     retry: bool = False
     limit_seconds: float = float("inf")
-    processes: int = 1  # of this machine, or for each GPU of a cluster
+    processes: int = 1  # on this machine, or on each GPU of a cluster
     cluster: str | None = None  # its address
     seed: int = 0
 
 
 @dataclass(frozen=True)
 class Job:
-    """Models that one training gives, on one set."""
+    """Models that share a training, and a set."""
 
     models: tuple[Model, ...]
     set: str
 
 
 def pick_models(names: Iterable[str]) -> list[Model]:
-    """Models by name; `structures`, `mlps`, `ours` and `baselines` stand for several."""
-    found: dict[str, Model] = {}
-    known = {**TREES, **BASELINES}
+    """Return models by name; `structures`, `mlps`, `ours` and `baselines` stand for several."""
+    models: dict[str, Model] = {**TREES, **BASELINES}
     groups = {**SELECTIONS, "baselines": list(BASELINES)}
+    picked: dict[str, Model] = {}
     for name in names:
-        for one in groups.get(name, [ALIASES.get(name, name)]):
-            if one not in known:
-                offered = ", ".join([*groups, *ALIASES, *known])
-                raise ValueError(f"models must be some of {offered}, however: {name!r}")
-            found[one] = known[one]
-    return list(found.values())
+        for member in groups.get(name, [ALIASES.get(name, name)]):
+            if member not in models:
+                offered = ", ".join([*groups, *ALIASES, *models])
+                raise ValueError(f"models must be some of {offered}, got {name!r}")
+            picked[member] = models[member]
+    return list(picked.values())
 
 
 def plan(models: list[Model], sets: list[str], results: Results, settings: Settings) -> list[Job]:
-    """What is left to do: groups of sets stay in order, and within a set models with one training go together."""
-    there = results.read(settings.epochs)
+    """Return what is left to do, in the order of the sets; models that share a training are one job."""
+    lines = results.read(settings.epochs)
     by_training: dict[Any, list[Model]] = {}
     for model in models:
         by_training.setdefault(model.training if isinstance(model, TreeModel) else model.name, []).append(model)
     jobs = []
     for name in sets:
         for together in by_training.values():
-            left = tuple(one for one in together if not _is_done(there.get((one.name, name)), settings))
+            left = tuple(model for model in together if not _is_done(lines.get((model.name, name)), settings))
             if left:
                 jobs.append(Job(left, name))
     return jobs
@@ -84,57 +86,47 @@ def _is_done(line: Line | None, settings: Settings) -> bool:
 
 
 def run(jobs: list[Job], results: Results, settings: Settings, say: Callable[[str], None] = print) -> bool:
-    """Do the jobs, with results written as they come; whether all were done before the time was up."""
+    """Run the jobs and append each result; return whether all were done within the time limit."""
     work = {job: _work(job) for job in jobs}
     total, done, start = sum(work.values()), 0.0, time.perf_counter()
-    if settings.processes > 1 or settings.cluster:  # the longest first: none is left for one process at the end
-        groups = {name: one.group for name, one in summaries().items()}
-        limited = settings.limit_seconds < float("inf")  # then small groups first, to have them whole
+    if settings.processes > 1 or settings.cluster:  # longest first, so that all processes end together
+        groups = {name: summary.group for name, summary in summaries().items()}
+        limited = settings.limit_seconds < float("inf")  # then small groups first, to complete them
         jobs = sorted(jobs, key=lambda job: (ORDER.index(groups[job.set]) if limited else 0, -work[job]))
     number = 0
-    with closing(_done(jobs, settings, start)) as found:
-        for job, lines in found:
+    with closing(_done(jobs, settings, start)) as pairs:
+        for job, lines in pairs:
             number += 1
             results.append(lines)
             done += work[job]
             left = (time.perf_counter() - start) * (total - done) / done
-            said = ", ".join(f"{line['model']} {_brief(line)}" for line in lines)
-            say(f"[{number}/{len(jobs)}] {job.set}: {said}; {lines[0]['seconds']:.2f} s, about {_clock(left)} left")
+            summary = ", ".join(f"{line['model']} {_brief(line)}" for line in lines)
+            say(f"[{number}/{len(jobs)}] {job.set}: {summary}; {lines[0]['seconds']:.2f} s, about {_clock(left)} left")
     if number < len(jobs):
-        say(f"time is up after {number} of {len(jobs)} trainings; the same command goes on")
+        say(f"time is up after {number} of {len(jobs)} trainings; run the same command to resume")
     return number == len(jobs)
 
 
 def _done(jobs: list[Job], settings: Settings, start: float) -> Iterator[tuple[Job, list[Line]]]:
-    """Jobs as they are done: in this process, in several, or on a cluster."""
-
-    def is_up() -> bool:
-        return time.perf_counter() - start > settings.limit_seconds
-
-    if settings.processes == 1 and not settings.cluster:
-        for job in jobs:
-            if is_up():
-                return
-            yield job, do(job, settings)
-        return
-    in_time = takewhile(lambda _: not is_up(), jobs)
-    call = partial(do, settings=settings)
+    """Yield jobs with their lines as they are done: in this process, in several, or on a cluster."""
+    in_time = takewhile(lambda _: time.perf_counter() - start <= settings.limit_seconds, jobs)
+    function = partial(do, settings=settings)
     if settings.cluster:
         gpus = 1 / settings.processes if settings.device.startswith("cuda") else 0
-        calls = call_on_cluster(call, in_time, settings.cluster, settings.threads, gpus)
+        pairs = call_on_cluster(function, in_time, settings.cluster, settings.threads, gpus)
     else:
-        calls = call_in_processes(call, in_time, settings.processes)
-    with closing(calls) as done:
+        pairs = call(function, in_time, settings.processes)
+    with closing(pairs) as done:
         yield from done
 
 
 def do(job: Job, settings: Settings) -> list[Line]:
-    """One training and its lines; what goes wrong becomes a failure with its message."""
+    """Run one training and return its lines; an error is recorded as a failure."""
     device = torch.device(settings.device)
     if device.type == "cuda":
-        torch.cuda.synchronize()  # raises where an earlier error has left the GPU unusable: then nothing here can count
+        torch.cuda.synchronize()  # raises if an earlier error has left the GPU unusable
         if torch.cuda.memory_reserved() > MOST_RESERVED:
-            gc.collect()  # captured graphs are parts of cycles, and hold their memory until these are found
+            gc.collect()  # captured graphs are in reference cycles, which hold their memory
             torch.cuda.empty_cache()
     else:
         torch.set_num_threads(settings.threads)
@@ -146,7 +138,7 @@ def do(job: Job, settings: Settings) -> list[Line]:
         try:
             scores = _scores(job, load_set(job.set), settings, device)
         except Exception as error:
-            failure = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
+            failure = failure_text(error)
     summary = summaries()[job.set]
     shared: Line = {
         "set": job.set,
@@ -155,24 +147,25 @@ def do(job: Job, settings: Settings) -> list[Line]:
         "seconds": round(time.perf_counter() - start, 4),
         "training": job.models[0].name,
         "failure": failure,
-        "warnings": sorted({one.category.__name__ for one in caught}),
+        "warnings": sorted({warning.category.__name__ for warning in caught}),
         "precision": settings.precision,
         "epochs": settings.epochs,
         "seed": settings.seed,
         "processes": settings.processes,
         "machine": machine(device),
     }
-    return [{"model": one.name, "accuracy": scores.get(one.name), **shared} for one in job.models]
+    return [{"model": model.name, "accuracy": scores.get(model.name), **shared} for model in job.models]
 
 
 def _scores(job: Job, data: StudySet, settings: Settings, device: torch.device) -> dict[str, list[float]]:
     first = job.models[0]
     if isinstance(first, TreeModel):
         recipe = replace(first.recipe, precision=settings.precision, epochs=settings.epochs or first.recipe.epochs)
-        trees = [one for one in job.models if isinstance(one, TreeModel)]
+        trees = [model for model in job.models if isinstance(model, TreeModel)]
         data = data.encoded() if first.encoded else data
-        found = run_tree(first, data.to(device), {one.selection for one in trees}, recipe, settings.seed)
-        return {one.name: found[one.selection] for one in trees}
+        selections = {tree.selection for tree in trees}
+        by_selection = run_tree(first, data.to(device), selections, recipe, settings.seed)
+        return {tree.name: by_selection[tree.selection] for tree in trees}
     X, y = data.x.numpy(), data.y.numpy()
     accuracies = []
     for number, (train, test) in enumerate(zip(data.train, data.test, strict=True)):
@@ -182,7 +175,7 @@ def _scores(job: Job, data: StudySet, settings: Settings, device: torch.device) 
                 model.set_params(epochs=settings.epochs)
         else:
             model = first.make(number + data.runs * settings.seed, settings.threads)
-        present, codes = np.unique(y[train.numpy()], return_inverse=True)  # some packages want 0, 1, ... without gaps
+        present, codes = np.unique(y[train.numpy()], return_inverse=True)  # some packages need 0, 1, ... without gaps
         model.fit(X[train.numpy()], codes)
         if isinstance(first, EstimatorModel) and model.history_.interrupted:
             raise KeyboardInterrupt
@@ -192,7 +185,7 @@ def _scores(job: Job, data: StudySet, settings: Settings, device: torch.device) 
 
 
 def _work(job: Job) -> float:
-    """A rough measure of the time that a job takes."""
+    """Estimate the relative time of a job."""
     data, model = summaries()[job.set], job.models[0]
     inputs, rows = data.features, data.rows
     if not isinstance(model, TreeModel):

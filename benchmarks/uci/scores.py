@@ -1,4 +1,4 @@
-"""Results as a table of scores: what there is for each model and set, and means of groups where nothing is missing."""
+"""Results as a table of scores by model and set, and means of complete groups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tartree.datasets import UciSummary
 from uci.results import Line, Results
 from uci.sets import summaries
 
-#: The archive that the results come from lacks it: until a model has been run on it, no mean waits for it.
+#: The archive of the results lacks this set: it is left out until a model has been run on it.
 LACKING = "miniboone"
 
 
@@ -33,17 +33,18 @@ class Scores:
 
     @classmethod
     def read(cls, results: Results) -> Scores:
-        """Results with the recipe's own number of epochs; those with another are trials."""
+        """Read results with the number of epochs of the recipe; others are trials."""
         lines = results.read()
-        known = {name for _, name in lines}
-        return cls(lines, {name: one for name, one in summaries().items() if name != LACKING or name in known})
+        measured = {name for _, name in lines}
+        sets = {name: summary for name, summary in summaries().items() if name != LACKING or name in measured}
+        return cls(lines, sets)
 
     def group(self, name: str) -> list[str]:
-        """Names of the sets of a group, or of all."""
-        return [one for one, summary in self.sets.items() if name in ("all", summary.group)]
+        """Return the names of the sets of a group, or of all."""
+        return [member for member, summary in self.sets.items() if name in ("all", summary.group)]
 
     def accuracy(self, model: str, name: str) -> NDArray[Any] | None:
-        """Percent, (runs,), or None where there is none."""
+        """Return percent of each run, (runs,), or None if not measured."""
         line = self.lines.get((model, name))
         if line is None or line["failure"]:
             return None
@@ -53,16 +54,16 @@ class Scores:
         return [name for name in self.group(group) if self.accuracy(model, name) is None]
 
     def has(self, model: str, group: str = "all") -> bool:
-        """Whether a model was run on all sets of a group."""
+        """Return whether a model was run on all sets of a group."""
         return bool(self.group(group)) and not self.missing(model, group)
 
     def by_set(self, model: str, names: list[str]) -> NDArray[Any]:
-        """Mean accuracy over the runs, (sets,)."""
-        found = [self.accuracy(model, name) for name in names]
-        return np.array([np.nan if one is None else one.mean() for one in found])
+        """Return mean accuracy over the runs, (sets,), NaN where not measured."""
+        accuracies = [self.accuracy(model, name) for name in names]
+        return np.array([np.nan if runs is None else runs.mean() for runs in accuracies])
 
     def mean(self, model: str, group: str) -> Mean | None:
-        """Mean over the sets of a group, only when all of them are there."""
+        """Return the mean over the sets of a group, or None if some are missing."""
         if not self.has(model, group):
             return None
         runs = np.mean([self.accuracy(model, name) for name in self.group(group)], axis=0)  # (runs,)
@@ -72,23 +73,23 @@ class Scores:
         return list(dict.fromkeys(model for model, _ in self.lines))
 
     def seconds(self, models: list[str], group: str = "all") -> float:
-        """Time of all trainings; what several models share is counted once."""
+        """Return the time of all trainings; a training that several models share is counted once."""
         names = set(self.group(group))
-        own = {
+        by_training = {
             (line["training"], name): line["seconds"]
             for (model, name), line in self.lines.items()
             if model in models and name in names
         }
-        return float(sum(own.values()))
+        return float(sum(by_training.values()))
 
 
 def mix_means(results: Results) -> dict[str, dict[str, tuple[float, int]]]:
-    """What was tried for tart-max, by mix of members and group: the mean over sets in percent, and their number."""
+    """Return mean percent and number of sets by mix of members and group, of the comparison for tart-max."""
     lines = [line for line in results.read().values() if not line["failure"]]
     mixes = dict.fromkeys(mix for line in lines for mix in line["accuracy"])
-    found: dict[str, dict[str, tuple[float, int]]] = {mix: {} for mix in mixes}
+    means: dict[str, dict[str, tuple[float, int]]] = {mix: {} for mix in mixes}
     for mix in mixes:
         for group in dict.fromkeys(line["group"] for line in lines):
-            own = [100 * np.mean(line["accuracy"][mix]) for line in lines if line["group"] == group]
-            found[mix][group] = float(np.mean(own)), len(own)
-    return found
+            percents = [100 * np.mean(line["accuracy"][mix]) for line in lines if line["group"] == group]
+            means[mix][group] = float(np.mean(percents)), len(percents)
+    return means

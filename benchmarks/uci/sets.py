@@ -1,4 +1,4 @@
-"""One UCI set as tensors, with the rows of each of its four runs."""
+"""A UCI set as tensors, with the rows of each of its four runs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ ORDER = ("small", "medium", "large")
 
 @dataclass(frozen=True, eq=False)
 class StudySet:
-    """Features as they come, standardised; where train and test are fixed, the four runs differ by their seed alone."""
+    """Features as in the file, standardised; with fixed train and test rows, runs differ only by their seed."""
 
     name: str
     group: str
     x: Tensor  # (rows, features)
     y: Tensor  # (rows,)
-    train: tuple[Tensor, ...]  # of each run, rows to learn from
-    test: tuple[Tensor, ...]  # of each run, rows to score
+    train: tuple[Tensor, ...]  # training rows of each run
+    test: tuple[Tensor, ...]  # test rows of each run
     n_classes: int
     fixed_test: bool
 
@@ -33,14 +33,14 @@ class StudySet:
         return len(self.train)
 
     def to(self, device: torch.device) -> StudySet:
-        """The same with its table on a device; numbers of rows stay where they are."""
+        """Return the set with its table on a device; row indices stay on the CPU."""
         return replace(self, x=self.x.to(device), y=self.y.to(device))
 
     def encoded(self) -> StudySet:
-        """The same as `TartClassifier` sees it: each run's table by an encoder that knows its training rows alone.
+        """Return the set as `TartClassifier` sees it, with each run's table encoded by its training rows.
 
-        The tables stand one below the other, and rows are numbered anew; runs with the same training rows share one. A
-        column that is constant in the training rows of a run has no feature in an estimator; here it is 0 in that run.
+        The tables are concatenated and rows are renumbered; runs with the same training rows share a table. A column
+        that is constant in the training rows of a run has no feature in an estimator; here it is 0 in that run.
         """
         is_shared = all(torch.equal(rows, self.train[0]) for rows in self.train)
         parts = self.train[:1] if is_shared else self.train
@@ -57,40 +57,40 @@ class StudySet:
 
 
 def _encode(x: Tensor, rows: Tensor) -> Tensor:
-    """All rows by an encoder of some of them, (rows, features), with zeros for columns that it leaves out."""
+    """Encode all rows by an encoder fitted to some, (rows, features), with zeros for columns that it leaves out."""
     encoder = TableEncoder().fit(x[rows].numpy())
     kept = [not isinstance(column, Constant) for column in encoder.columns_]
-    found = torch.zeros_like(x)
-    found[:, torch.tensor(kept)] = torch.from_numpy(encoder.transform(x.numpy()))
-    return found
+    encoded = torch.zeros_like(x)
+    encoded[:, torch.tensor(kept)] = torch.from_numpy(encoder.transform(x.numpy()))
+    return encoded
 
 
 @lru_cache(maxsize=1)
 def summaries() -> dict[str, UciSummary]:
-    """What the index of the cache says about each set."""
+    """Return the summary of each set in the index of the cache."""
     return dict(uci_index().sets)
 
 
 @lru_cache(maxsize=256)
 def load_set(name: str) -> StudySet:
-    """One set from the cache of `tartree data uci`."""
-    found = load_uci(name)
+    """Load a set from the cache of `tartree data uci`."""
+    data = load_uci(name)
     return StudySet(
         name,
-        found.group,
-        torch.from_numpy(np.ascontiguousarray(found.X, dtype=np.float32)),
-        torch.from_numpy(found.y.astype(np.int64)),
-        tuple(torch.from_numpy(train) for train, _ in found.splits),
-        tuple(torch.from_numpy(test) for _, test in found.splits),
-        len(found.labels),
-        found.fixed_test,
+        data.group,
+        torch.from_numpy(np.ascontiguousarray(data.X, dtype=np.float32)),
+        torch.from_numpy(data.y.astype(np.int64)),
+        tuple(torch.from_numpy(train) for train, _ in data.splits),
+        tuple(torch.from_numpy(test) for _, test in data.splits),
+        len(data.labels),
+        data.fixed_test,
     )
 
 
 def list_sets(groups: list[str], only: list[str] | None = None) -> list[str]:
-    """Names of the sets of some groups: small groups first, and within a group the sets with fewest rows."""
+    """Return names of the sets of some groups, small groups first, and by number of rows within a group."""
     sets = summaries()
     if unknown := sorted(set(only or ()) - set(sets)):
-        raise ValueError(f"sets must be those that `tartree data uci --list` shows, however: {', '.join(unknown)}")
-    chosen = [name for name, one in sets.items() if one.group in groups and (not only or name in only)]
+        raise ValueError(f"sets must be some of those in `tartree data uci --list`, got {', '.join(unknown)}")
+    chosen = [name for name, summary in sets.items() if summary.group in groups and (not only or name in only)]
     return sorted(chosen, key=lambda name: (ORDER.index(sets[name].group), sets[name].rows, name))

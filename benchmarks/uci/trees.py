@@ -17,21 +17,21 @@ from tartree.training import History, MemberRows, Recipe, TensorRows, train
 from uci.models import TreeModel
 from uci.sets import StudySet
 
-#: Numbers of a chunk at prediction, at most.
+#: Largest number of values in a chunk at prediction.
 CHUNK = {"cpu": 2**24, "cuda": 2**29}
 
 
 def run_tree(
     model: TreeModel, data: StudySet, selections: Iterable[Selection], recipe: Recipe, seed: int = 0
 ) -> dict[Selection, list[float]]:
-    """Accuracy of each run, for each of some selections, from one training. `data` says on which device."""
+    """Return accuracies of each run by selection, from one training on the device of `data`."""
     tree = build(model, data, seed)
     fit(tree, model, data, recipe, seed)
     return score(tree, model, data, selections)
 
 
 def build(model: TreeModel, data: StudySet, seed: int = 0) -> Tree:
-    """An untrained tree, with all members of one run beside each other."""
+    """Build an untrained tree; the members of a run are adjacent."""
     leaves: dict[str, Any] = {"leaf_layers": model.leaf_layers, "hidden": model.hidden, "dropout": model.dropout}
     if model.leaf is not None:
         leaves = {"leaf": model.leaf}
@@ -48,7 +48,7 @@ def build(model: TreeModel, data: StudySet, seed: int = 0) -> Tree:
 
 
 def draw(tree: Tree, model: TreeModel, seed: int = 0) -> None:
-    """New weights: a member's own seed is its number, whatever stands beside it."""
+    """Draw new weights; the seed of a member depends only on its number."""
     members = next(tree.parameters()).shape[0]
     generators = [torch.Generator().manual_seed(member + members * seed) for member in range(members)]
     tree.reset_parameters(generators)
@@ -58,13 +58,13 @@ def draw(tree: Tree, model: TreeModel, seed: int = 0) -> None:
 
 @torch.no_grad()
 def draw_as_he(tree: Tree, generators: list[torch.Generator]) -> None:
-    """Weights from a normal distribution of variance 2 / inputs, biases 0 (He et al. 2015)."""
+    """Draw weights from a normal distribution of variance 2 / inputs; biases are 0 (He et al. 2015)."""
     for module in tree.modules():
         if isinstance(module, GroupedMLP):
             for weight, bias in zip(module.weights, module.biases, strict=True):
                 deviation = (2 / max(1, weight.shape[-1])) ** 0.5
-                for own, generator in zip(weight, generators, strict=True):
-                    own.copy_(deviation * torch.randn(own.shape, generator=generator))
+                for member, generator in zip(weight, generators, strict=True):
+                    member.copy_(deviation * torch.randn(member.shape, generator=generator))
                 bias.zero_()
 
 
@@ -86,10 +86,10 @@ def fit(tree: Tree, model: TreeModel, data: StudySet, recipe: Recipe, seed: int 
 
 
 def _hold_out(data: StudySet, run: int, recipe: Recipe) -> tuple[Tensor, Tensor]:
-    own = data.train[run]
-    strata = data.y.cpu()[own].numpy()
-    kept, held = split_rows(len(own), strata, recipe.validation_fraction, np.random.RandomState(run))
-    return own[kept], own[held]
+    rows = data.train[run]
+    strata = data.y.cpu()[rows].numpy()
+    kept, held = split_rows(len(rows), strata, recipe.validation_fraction, np.random.RandomState(run))
+    return rows[kept], rows[held]
 
 
 def learn(
@@ -112,16 +112,16 @@ def learn(
         keep_epoch=keep_epoch,
         selection=model.selection,
     )
-    if history.interrupted:  # what is half trained must not become a result
+    if history.interrupted:  # an interrupted training is no result
         raise KeyboardInterrupt
     return history
 
 
 def gather(data: StudySet, parts: tuple[Tensor, ...], members: int) -> TensorRows | MemberRows:
-    """The rows of each run for its members; one table where all runs use the same."""
+    """Gather the rows of each run for its members, in one table if all runs use the same rows."""
     if all(torch.equal(rows, parts[0]) for rows in parts):
-        there = parts[0].to(data.x.device)
-        return TensorRows(data.x[there], data.y[there])
+        index = parts[0].to(data.x.device)
+        return TensorRows(data.x[index], data.y[index])
     return MemberRows.gather(TensorRows(data.x, data.y), parts, members)
 
 
@@ -129,26 +129,26 @@ def gather(data: StudySet, parts: tuple[Tensor, ...], members: int) -> TensorRow
 def score(
     tree: Tree, model: TreeModel, data: StudySet, selections: Iterable[Selection]
 ) -> dict[Selection, list[float]]:
-    """Accuracy of each run on its test rows; the members of a run are averaged."""
+    """Return accuracies of each run on its test rows; the members of a run are averaged."""
     tree.eval()
     selections = list(selections)
     tested = torch.cat(data.test).unique()
-    place = torch.full((len(data.x),), -1)
-    place[tested] = torch.arange(len(tested))
+    position = torch.full((len(data.x),), -1)
+    position[tested] = torch.arange(len(tested))
     n_members = data.runs * model.members
     chunk = max(1, CHUNK[data.x.device.type] // (n_members * tree.width))
     right: dict[Selection, list[Tensor]] = {selection: [] for selection in selections}
     for index in tested.to(data.x.device).split(chunk):
-        arrival, numbers = tree(data.x[index])
-        values = tree.output.mean(numbers)
+        arrival, logits = tree(data.x[index])
+        values = tree.output.mean(logits)
         for selection in selections:
-            said = combine(arrival, values, selection)  # (members, chunk, classes)
-            said = said.unflatten(0, (data.runs, model.members)).mean(1)  # (runs, chunk, classes)
-            right[selection].append((said.argmax(-1) == data.y[index]).cpu())
-    found: dict[Selection, list[float]] = {}
+            predicted = combine(arrival, values, selection)  # (members, chunk, classes)
+            predicted = predicted.unflatten(0, (data.runs, model.members)).mean(1)  # (runs, chunk, classes)
+            right[selection].append((predicted.argmax(-1) == data.y[index]).cpu())
+    accuracies: dict[Selection, list[float]] = {}
     for selection, parts in right.items():
         by_run = torch.cat(parts, dim=1)  # (runs, tested rows)
-        found[selection] = [
-            float(own[place[test]].double().mean()) for own, test in zip(by_run, data.test, strict=True)
+        accuracies[selection] = [
+            float(run[position[test]].double().mean()) for run, test in zip(by_run, data.test, strict=True)
         ]
-    return found
+    return accuracies

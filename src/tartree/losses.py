@@ -81,11 +81,11 @@ def balance(arrivals: list[Tensor], branching: Tensor, structure: Structure, wei
     eps, tiny = torch.finfo(branching.dtype).eps, torch.finfo(branching.dtype).tiny
     total = branching.new_zeros(branching.shape[0])
     tables = _layer_tables(structure, branching.dtype, branching.device)
-    own_branches = branching.split(structure.layer_branches, dim=-1) if structure.depth else ()
-    for d, ((parent, even), own) in enumerate(zip(tables, own_branches, strict=True)):
+    branching_of_layers = branching.split(structure.layer_branches, dim=-1) if structure.depth else ()
+    for d, ((parent, even), layer_branching) in enumerate(zip(tables, branching_of_layers, strict=True)):
         arrived = single(arrivals[d]).index_select(-1, parent) * share  # (members, batch, branches of the layer)
         mass = arrived.sum(1)  # (members, branches of the layer)
-        split = (arrived * own).sum(1) / mass.clamp_min(tiny)
+        split = (arrived * layer_branching).sum(1) / mass.clamp_min(tiny)
         cross_entropy = torch.where(mass > tiny, -even * split.clamp_min(eps).log(), 0.0)  # 0 where nobody arrives
         total = total + cross_entropy.sum(-1) / structure.widths[d]
     return total

@@ -58,12 +58,12 @@ class Structure:
         window = _integer("window", self.window)
         stride = window if self.stride is None else _integer("stride", self.stride)
         if depth < 0:
-            raise ValueError(f"depth must be at least 0, however: {depth=}")
+            raise ValueError(f"depth must be at least 0, got {depth!r}")
         if window < 2:
-            raise ValueError(f"window must be at least 2, however: {window=}; for no decisions at all use depth=0")
+            raise ValueError(f"window must be at least 2, got {window!r}; without decisions use depth=0")
         if not 1 <= stride <= window:
             raise ValueError(
-                f"stride must be from 1 to the window ({window}), so that every node has a parent, however: {stride=}"
+                f"stride must be from 1 to the window ({window}), so that every node has a parent, got {stride!r}"
             )
         object.__setattr__(self, "depth", depth)
         object.__setattr__(self, "window", window)
@@ -80,7 +80,7 @@ class Structure:
             lists = tuple(tuple(tuple(_integer("a child", c) for c in node) for node in layer) for layer in layers)
         except TypeError:
             raise ValueError(
-                f"children must be lists of children, for each node of each layer, however: {layers!r}"
+                f"children must be lists of children, for each node of each layer, got {layers!r}"
             ) from None
         _check_lists(lists)
         return _regular_like(lists) or cls._irregular(lists)
@@ -110,25 +110,25 @@ class Structure:
         seen = [0]
         layers: list[tuple[int, ...]] = [(0,)]
         if n_nodes == 0:
-            raise ValueError("a tree needs at least its root, however: children=[]; a single leaf is [[]]")
+            raise ValueError("a tree must have a root, got no children; a single leaf is [[]]")
         while any(len(children[i]) for i in layers[-1]):
             below: list[int] = []
             for i in layers[-1]:
                 new = [_integer("a child", c) for c in children[i]]
                 if outside := [c for c in new if not 0 < c < n_nodes]:
                     raise ValueError(
-                        f"children must be nodes from 1 to {n_nodes - 1}, however: node {i} has child {outside[0]}"
+                        f"children must be nodes from 1 to {n_nodes - 1}, got child {outside[0]} of node {i}"
                     )
                 seen += new
                 below += new or [i]
             if len(seen) > n_nodes or len(set(seen)) < len(seen):
                 twice = next(c for c in seen if seen.count(c) > 1)
                 raise ValueError(
-                    f"each node of a tree must have one parent, however: node {twice} has several; use from_children"
+                    f"each node of a tree must have one parent, got several for node {twice}; use from_children"
                 )
             layers.append(tuple(below))
         if lost := sorted(set(range(n_nodes)) - set(seen)):
-            raise ValueError(f"every node must be reached from the root (node 0), however: node {lost[0]} is not")
+            raise ValueError(f"every node must be reached from the root (node 0), but node {lost[0]} is not")
         return tuple(layers)
 
     @classmethod
@@ -164,7 +164,7 @@ class Structure:
         alive = [np.ones(width, dtype=bool) for width in self.widths]
         for layer, node in nodes:
             if not 0 <= layer <= self.depth or not 0 <= node < self.widths[layer]:
-                raise ValueError(f"nodes to remove must exist in {self!r}, however: layer {layer}, node {node}")
+                raise ValueError(f"nodes to remove must exist in {self!r}, got layer {layer}, node {node}")
             alive[layer][node] = False
         for d in reversed(range(self.depth)):  # a node needs a child
             parents, children, _ = self.edges(d)
@@ -172,7 +172,7 @@ class Structure:
             has_child[parents[alive[d + 1][children]]] = True
             alive[d] &= has_child
         if not alive[0][0]:
-            raise ValueError("a path from the root to a leaf must be left, however: these nodes cut all of them")
+            raise ValueError("a path from the root to a leaf must be left, but these nodes cut all of them")
         for d in range(self.depth):  # and a parent
             parents, children, _ = self.edges(d)
             has_parent = np.zeros_like(alive[d + 1])
@@ -256,7 +256,7 @@ class Structure:
 
     def _check_layer(self, layer: int) -> None:
         if not 0 <= _integer("layer", layer) < self.depth:
-            raise ValueError(f"layer must be one of the {self.depth} with decisions, counted from 0, however: {layer=}")
+            raise ValueError(f"layer must be one of the {self.depth} with decisions, counted from 0, got {layer!r}")
 
     def edges(self, layer: int) -> tuple[IntArray, IntArray, IntArray]:
         """Parent, child and branch of each edge below a layer, by parent; an edge that passes on has the branch -1."""
@@ -298,7 +298,7 @@ class Structure:
     def check_last_axis(self, what: str, shape: Sequence[int], size: int) -> None:
         """Raise unless a tensor of this structure (`what`: logits, branching, ...) ends in an axis of `size`."""
         if not shape or shape[-1] != size:
-            raise ValueError(f"{what} must end in an axis of {size} for {self!r}, however: shape={tuple(shape)}")
+            raise ValueError(f"{what} must end in an axis of {size} for {self!r}, got shape {tuple(shape)}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON; `from_dict` reads it."""
@@ -314,7 +314,7 @@ class Structure:
         if set(data) == {"depth", "window", "stride"}:
             return cls(data["depth"], data["window"], data["stride"])
         raise ValueError(
-            f"a structure must have the keys depth, window and stride, or children, however: keys={sorted(data)}"
+            f"a structure must have the keys depth, window and stride, or children, got {sorted(data)}"
         )
 
     def __repr__(self) -> str:
@@ -354,11 +354,11 @@ def logits_of(n_children: Any) -> Any:
 
 def _integer(name: str, value: Any) -> int:
     if isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be an integer, however: {value!r}")
+        raise ValueError(f"{name} must be an integer, got {value!r}")
     try:
         return operator.index(value)
     except TypeError:
-        raise ValueError(f"{name} must be an integer, however: {value!r}") from None
+        raise ValueError(f"{name} must be an integer, got {value!r}") from None
 
 
 def _check_lists(lists: ChildLists) -> None:
@@ -366,25 +366,25 @@ def _check_lists(lists: ChildLists) -> None:
     for d, layer in enumerate(lists):
         if len(layer) != width:
             raise ValueError(
-                f"layer {d} must list the children of its {width} node(s), however: it lists {len(layer)}"
+                f"layer {d} must list the children of its {width} node(s), got {len(layer)} lists"
                 + ("; the first layer holds the root alone" if d == 0 else "")
             )
         for i, node in enumerate(layer):
             if not node:
                 raise ValueError(
-                    f"every node above the last layer needs a child, however: node {i} of layer {d} has none; "
+                    f"every node above the last layer must have a child, got none for node {i} of layer {d}; "
                     "a leaf is passed on to one child of its own"
                 )
             if min(node) < 0 or len(set(node)) < len(node):
                 raise ValueError(
-                    f"children must be different numbers from 0, however: node {i} of layer {d} has {list(node)}"
+                    f"children must be different indices from 0, got {list(node)} for node {i} of layer {d}"
                 )
         reached = {c for node in layer for c in node}
         width = max(reached) + 1
         if len(reached) < width:
-            hole = next(c for c in range(width) if c not in reached)
+            missing = next(c for c in range(width) if c not in reached)
             raise ValueError(
-                f"children lists must leave no holes, however: node {hole} of layer {d + 1} has no parent, "
+                f"children lists must name every node, but node {missing} of layer {d + 1} has no parent, "
                 f"although layer {d} names node {width - 1}"
             )
 

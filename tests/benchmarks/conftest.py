@@ -1,4 +1,4 @@
-"""A small archive of UCI sets, as the study meets it."""
+"""A small archive of UCI sets for tests of the study."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tests.datasets.conftest import describe, lines, make_tar, table, two_files
 
 
 def blobs(name, n_rows, seed):
-    """One file: two classes that a line tells apart, and four overlapping splits."""
+    """Return a file of two linearly separable classes, and four overlapping splits."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n_rows, 3)).round(6)
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
@@ -24,7 +24,7 @@ def blobs(name, n_rows, seed):
     }
 
 
-def forget():
+def clear_caches():
     sets.load_set.cache_clear()
     sets.summaries.cache_clear()
 
@@ -34,11 +34,11 @@ def cache(tmp_path, monkeypatch):
     files = {**blobs("iris", 40, 0), **blobs("wine", 60, 1), **two_files("monks-1")}
     monkeypatch.setenv("TARTREE_DATA", str(tmp_path / "cache"))
     fetch_uci(make_tar(tmp_path / "data.tar.gz", files))
-    forget()
+    clear_caches()
     threads = torch.get_num_threads()
     yield tmp_path
     torch.set_num_threads(threads)
-    forget()
+    clear_caches()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The cost model of `benchmarks/cluster.py`: it says what was measured, and by how much it misses that."""
+"""The cost model of `benchmarks/cluster.py`: its constants are the measured ones, and its page states its error."""
 
 import json
 import runpy
@@ -20,7 +20,9 @@ def seconds(parameters, workers=1, step=0.0):
 
 def measured(each_step):
     """What would have been measured if a step cost this beyond its rows, by model and workers."""
-    alone = {name: {"processor_s": seconds(own), "epoch_s": 1.0, "parameters": own} for name, own in PARAMETERS.items()}
+    alone = {
+        name: {"processor_s": seconds(count), "epoch_s": 1.0, "parameters": count} for name, count in PARAMETERS.items()
+    }
     fits = [
         {"model": name, "workers": k, "processor_s": seconds(PARAMETERS[name], k, each_step[name].get(k, 0.0))}
         for name in PARAMETERS
@@ -40,34 +42,34 @@ def cells(lines):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 
 
-def test_each_model_has_its_own_constant():
-    found = measured({"small": {2: 1e-3, 4: 1e-3}, "large": {2: 7e-3, 4: 7e-3}})
-    costs = BENCHMARK["CostModel"](found)
+def test_each_model_has_a_constant():
+    results = measured({"small": {2: 1e-3, 4: 1e-3}, "large": {2: 7e-3, 4: 7e-3}})
+    costs = BENCHMARK["CostModel"](results)
     assert costs.each_step == pytest.approx({"small": 1e-3, "large": 7e-3})
-    for fit in found["fits"]:
+    for fit in results["fits"]:
         assert costs.processor(fit["model"], fit["workers"]) == pytest.approx(fit["processor_s"])
 
 
-def test_what_the_model_computes_stands_beside_what_was_measured():
+def test_the_table_compares_computed_with_measured():
     tables = BENCHMARK["tables"](measured({"small": {2: 1e-3, 4: 3e-3}, "large": {2: 7e-3, 4: 7e-3}}))
     header, _, *lines = cells(tables["measured"])
     assert header[3:5] == ["core busy, of one process", "computed"]
-    by_place = {(line[0], line[2]): line[3:5] for line in lines}
+    by_row = {(line[0], line[2]): line[3:5] for line in lines}
     # A step of the small one is 2 ms alone, and takes 1 + 1 and 0.5 + 3 ms; with the mean of 1 and 3, 3 and 2.5.
-    assert by_place["small", "2"] == ["100 %", "150 %"]
-    assert by_place["small", "4"] == ["175 %", "125 %"]
-    assert by_place["small", "one process"] == ["100 %", "100 %"]
-    assert by_place["large", "4"][0] == by_place["large", "4"][1]
+    assert by_row["small", "2"] == ["100 %", "150 %"]
+    assert by_row["small", "4"] == ["175 %", "125 %"]
+    assert by_row["small", "one process"] == ["100 %", "100 %"]
+    assert by_row["large", "4"][0] == by_row["large", "4"][1]
     assert "up to 50 points for small and 0 for large" in tables["measured"][-1]
-    said = " ".join(tables["costs"])
-    assert "small 2.0 ms (1.0 with 2 workers, 3.0 with 4), large 7.0 ms (7.0 with 2 workers, 7.0 with 4)" in said
-    assert "It grows with the workers for small, so what is computed" in said
+    sentences = " ".join(tables["costs"])
+    assert "small 2.0 ms (1.0 with 2 workers, 3.0 with 4), large 7.0 ms (7.0 with 2 workers, 7.0 with 4)" in sentences
+    assert "It grows with the workers for small, so the figures computed" in sentences
     tables = BENCHMARK["tables"](measured({"small": {2: 3e-3, 4: 1e-3}, "large": {2: 7e-3, 4: 7e-3}}))
     assert "It grows" not in " ".join(tables["costs"])
 
 
-def test_the_page_shows_what_the_record_says():
-    found = json.loads((ROOT / "docs/benchmarks/cluster.json").read_text())
+def test_the_page_is_made_from_the_record():
+    results = json.loads((ROOT / "docs/benchmarks/cluster.json").read_text())
     page = (ROOT / "docs/scaling.md").read_text()
-    for name, lines in BENCHMARK["tables"](found).items():
+    for name, lines in BENCHMARK["tables"](results).items():
         assert "\n".join([f"<!-- cluster: {name} -->", "", *lines, "", "<!-- end -->"]) in page

@@ -1,4 +1,4 @@
-"""The page about streaming is that of its data."""
+"""The page about streaming is made from its data."""
 
 import json
 from pathlib import Path
@@ -7,12 +7,12 @@ import streaming
 
 from tartree.table import ParquetTable
 
-PLACE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "benchmarks"
 
 
 def test_the_page_is_made_from_the_data():
-    results = json.loads((PLACE / "streaming.json").read_text())
-    assert (PLACE / "streaming.md").read_text() == streaming.page(results)
+    results = json.loads((FOLDER / "streaming.json").read_text())
+    assert (FOLDER / "streaming.md").read_text() == streaming.page(results)
 
 
 def test_files_hold_all_rows(tmp_path):

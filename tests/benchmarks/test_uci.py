@@ -1,4 +1,4 @@
-"""The study on UCI sets: members are runs, results resume, and the page says what is missing."""
+"""The study on UCI sets: members are runs, results resume, and the page states what is missing."""
 
 import json
 import os
@@ -10,20 +10,21 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from toolkit.environment import machine
 from uci import command, differences, models, ranks, runner, scores, sets, trees
 from uci.baselines import BASELINES, Baseline
 from uci.processes import call_in_processes
-from uci.results import Results, machine
+from uci.results import Results
 from uci.scores import Scores
 
 from tartree.datasets import UciSummary
 from tartree.training import RECIPES, MemberRows, TensorRows, train
 
 
-def test_sets_come_in_order_of_size(cache):
+def test_sets_are_ordered_by_size(cache):
     assert sets.list_sets(["small"]) == ["monks-1", "iris", "wine"]
     assert sets.list_sets(["large"]) == []
-    with pytest.raises(ValueError, match="however: rose"):
+    with pytest.raises(ValueError, match="got rose"):
         sets.list_sets(["small"], ["rose"])
 
 
@@ -35,26 +36,26 @@ def test_a_run_among_members_learns_what_it_learns_alone(cache, small, members):
     start = [p.detach().clone() for p in together.parameters()]
     trees.fit(together, model, data, recipe)
     for run in range(4):
-        own = slice(run * members, (run + 1) * members)
+        members_of_run = slice(run * members, (run + 1) * members)
         alone = trees.build(model, replace(data, train=data.train[:1], test=data.test[:1]))
         with torch.no_grad():
             for p, first in zip(alone.parameters(), start, strict=True):
-                p.copy_(first[own])
+                p.copy_(first[members_of_run])
         rows = TensorRows(data.x[data.train[run]], data.y[data.train[run]])
         train(alone, rows, recipe, generator=torch.Generator().manual_seed(0))
         for p, q, first in zip(alone.parameters(), together.parameters(), start, strict=True):
-            torch.testing.assert_close(p, q[own], rtol=1e-3, atol=1e-4)
-            assert not torch.allclose(p, first[own])
+            torch.testing.assert_close(p, q[members_of_run], rtol=1e-3, atol=1e-4)
+            assert not torch.allclose(p, first[members_of_run])
 
 
-def test_each_run_has_a_table_of_its_own_rows(cache):
+def test_each_run_has_a_table_of_its_rows(cache):
     data = sets.load_set("wine")
     rows = trees.gather(data, data.train, 2)
     assert isinstance(rows, MemberRows)
     assert (len(rows), rows.weight, rows.share) == (45, None, 2)
-    for run, own in enumerate(data.train):
-        assert torch.equal(rows.x[:, run], data.x[own])
-        assert torch.equal(rows.target[:, run], data.y[own])
+    for run, index in enumerate(data.train):
+        assert torch.equal(rows.x[:, run], data.x[index])
+        assert torch.equal(rows.target[:, run], data.y[index])
     shorter = trees.gather(data, (data.train[0], data.train[1][:40]), 1)
     assert shorter.weight.sum(0).tolist() == [45, 40]
     fixed = trees.gather(sets.load_set("monks-1"), sets.load_set("monks-1").train, 1)
@@ -66,11 +67,11 @@ def test_scores_are_those_of_predictions_run_by_run(cache, small, monkeypatch):
     model, data = replace(small, members=3), sets.load_set("wine")
     tree = trees.build(model, data)
     monkeypatch.setitem(trees.CHUNK, "cpu", 1000)  # several chunks
-    found = trees.score(tree, model, data, ["multi", "single"])
-    for selection, accuracies in found.items():
+    accuracies_by_selection = trees.score(tree, model, data, ["multi", "single"])
+    for selection, accuracies in accuracies_by_selection.items():
         for run, test in enumerate(data.test):
-            said = tree.predict(data.x[test], selection)[3 * run : 3 * run + 3].mean(0)
-            assert accuracies[run] == pytest.approx((said.argmax(-1) == data.y[test]).double().mean().item())
+            predicted = tree.predict(data.x[test], selection)[3 * run : 3 * run + 3].mean(0)
+            assert accuracies[run] == pytest.approx((predicted.argmax(-1) == data.y[test]).double().mean().item())
 
 
 def test_early_stopping_holds_out_rows_of_each_run(cache, small):
@@ -78,11 +79,11 @@ def test_early_stopping_holds_out_rows_of_each_run(cache, small):
     for run in range(4):
         kept, held = trees._hold_out(data, run, RECIPES["default"])
         assert torch.equal(torch.cat([kept, held]).sort().values, data.train[run].sort().values)
-    found = trees.run_tree(model, data, ["multi"], replace(RECIPES["default"], epochs=25))
-    assert min(found["multi"]) > 0.6
+    accuracies = trees.run_tree(model, data, ["multi"], replace(RECIPES["default"], epochs=25))
+    assert min(accuracies["multi"]) > 0.6
 
 
-def test_perceptrons_start_as_he_says(cache):
+def test_perceptrons_start_with_he_initialisation(cache):
     tree = trees.build(models.TREES["mlp-4"], sets.load_set("iris"))
     weight = tree.leaf.mlp.weights[1]
     assert weight.std().item() == pytest.approx((2 / 100) ** 0.5, rel=0.02)
@@ -90,7 +91,7 @@ def test_perceptrons_start_as_he_says(cache):
 
 
 class Recorder:
-    """A classifier that says one code whatever it is shown, and notes what that was."""
+    """A classifier that always predicts one code, and records the rows that it gets."""
 
     def __init__(self, code):
         self.code, self.history_ = code, types.SimpleNamespace(interrupted=False)
@@ -108,7 +109,7 @@ class Recorder:
 
 
 def recording(kind, code):
-    """A model of a kind that makes recorders, and the list of what it made: seed, other arguments, recorder."""
+    """Return a model that makes recorders, and the list of them: seed, other arguments, recorder."""
     made = []
 
     def make(seed, *others):
@@ -117,8 +118,8 @@ def recording(kind, code):
 
     if kind == "baseline":
         return Baseline("fake", "fake", make), made
-    own = type("Own", (models.EstimatorModel,), {"make": lambda self, *given: make(*given)})
-    return own("fake", "fake", ()), made
+    recorded = type("Recorded", (models.EstimatorModel,), {"make": lambda self, *arguments: make(*arguments)})
+    return recorded("fake", "fake", ()), made
 
 
 @pytest.mark.parametrize(("kind", "others"), [("baseline", (2,)), ("estimator", ("cpu", "tf32"))])
@@ -130,15 +131,17 @@ def test_others_learn_from_training_rows_and_are_scored_on_test_rows(kind, other
     data = sets.StudySet("made-up", "small", x, y, tuple(train), tuple(test), 4, False)
     model, made = recording(kind, code=1)
     settings = runner.Settings(precision="tf32", threads=2, seed=5)
-    found = runner._scores(runner.Job((model,), "made-up"), data, settings, torch.device("cpu"))
+    accuracies = runner._scores(runner.Job((model,), "made-up"), data, settings, torch.device("cpu"))
     assert [seed for seed, _, _ in made] == [15, 16, 17]  # three runs of seed 5
-    assert [given for _, given, _ in made] == [others] * 3
+    assert [arguments for _, arguments, _ in made] == [others] * 3
     codes = [[0, 1, 2, 1], [1, 1, 0], [0, 0, 2, 1]]  # without the gaps
-    assert [one.fitted for _, _, one in made] == [(rows.tolist(), own) for rows, own in zip(train, codes, strict=True)]
-    assert [one.tested for _, _, one in made] == [rows.tolist() for rows in test]
+    assert [recorder.fitted for _, _, recorder in made] == [
+        (rows.tolist(), labels) for rows, labels in zip(train, codes, strict=True)
+    ]
+    assert [recorder.tested for _, _, recorder in made] == [rows.tolist() for rows in test]
     # Code 1 is class 2 in the first and last run, class 3 in the other.
-    assert found == {"fake": pytest.approx([2 / 4, 1 / 2, 2 / 3])}
-    assert {one.epochs for _, _, one in made} == {None}
+    assert accuracies == {"fake": pytest.approx([2 / 4, 1 / 2, 2 / 3])}
+    assert {recorder.epochs for _, _, recorder in made} == {None}
 
 
 def test_the_refit_sees_all_training_rows(cache, small, monkeypatch):
@@ -154,26 +157,26 @@ def test_the_refit_sees_all_training_rows(cache, small, monkeypatch):
     (kept, first), drawn, (again, second) = steps
     assert drawn == 3  # new weights before the refit
     for run in range(4):
-        own, held = trees._hold_out(data, run, RECIPES["default"])
-        assert torch.equal(kept[run], own)
+        expected, held = trees._hold_out(data, run, RECIPES["default"])
+        assert torch.equal(kept[run], expected)
         assert torch.equal(first["validation"].x[:, run], data.x[held])
         assert torch.equal(again[run], data.train[run])
-        assert len(own) < len(data.train[run])
+        assert len(expected) < len(data.train[run])
     assert second == {"keep_epoch": pytest.approx(np.arange(4)), "seed": 3}
     steps.clear()
-    for stopping, there in ((True, kept), (False, data.train)):
+    for stopping, used in ((True, kept), (False, data.train)):
         trees.fit(None, replace(small, early_stopping=stopping), data, RECIPES["default"])
         rows, _ = steps.pop()
-        assert all(map(torch.equal, rows, there))
+        assert all(map(torch.equal, rows, used))
         assert not steps
 
 
 def test_published_numbers():
-    """Large, medium, small, as the paper has them."""
+    """Large, medium, small, as in the paper."""
     published = {
-        "A": (88.2, 82.6, 77.0),
-        "B": (92.1, 82.7, 76.0),
-        "C": (89.6, 83.1, 76.3),
+        "tart-a": (88.2, 82.6, 77.0),
+        "tart-b": (92.1, 82.7, 76.0),
+        "tart-c": (89.6, 83.1, 76.3),
         "mlp-1": (78.7, 78.9, 73.4),
         "mlp-16": (85.3, 78.3, 75.1),
         "D8-L1-multi": (89.1, 82.9, 76.5),
@@ -191,16 +194,16 @@ def test_published_numbers():
     assert {name: runner.pick_models([name])[0].published for name in published} == published
 
 
-def test_what_the_missing_set_would_have_to_give():
+def test_the_accuracy_that_the_missing_set_would_need():
     summary = UciSummary(20_000, 3, 2, False, (), "", 0)
     lines = accuracies("D6-L1-multi", one=[0.90] * 4, two=[0.84] * 4)
     lines += accuracies("D2-L4-single", one=[0.92] * 4, two=[0.92] * 4)  # 0.1 points away
     scores = Scores({(line["model"], line["set"]): line for line in lines}, {"one": summary, "two": summary})
-    text = differences.without_one(scores)
-    implied = 3 * 88.2 - 90 - 84  # so that the mean of three is what was published
+    text = differences.missing_set(scores)
+    implied = 3 * 88.2 - 90 - 84  # so that the mean of three is the published one
     assert f"| {implied:.1f} |" in next(line for line in text.splitlines() if line.startswith("| TART-A"))
     assert "from 92.3 to 92.3" in text  # 3 * 92.1 - 2 * 92
-    assert "It is outside for TART-A: there it cannot." in text
+    assert "It is outside for TART-A: this set cannot explain the difference." in text
 
 
 def test_trees_with_as_many_leaves_are_compared():
@@ -213,9 +216,13 @@ def test_trees_with_as_many_leaves_are_compared():
 
 def test_the_paper_has_24_structures_of_19_trainings():
     assert len(models.STRUCTURES) == 24
-    assert len({one.training for one in models.STRUCTURES}) == 19
-    assert all(None not in one.published for one in models.STRUCTURES)
-    assert [models.TREES[models.ALIASES[name]].structure.n_leaves for name in "ABC"] == [64, 4, 15]
+    assert len({model.training for model in models.STRUCTURES}) == 19
+    assert all(None not in model.published for model in models.STRUCTURES)
+    assert [models.TREES[models.ALIASES[name]].structure.n_leaves for name in ("tart-a", "tart-b", "tart-c")] == [
+        64,
+        4,
+        15,
+    ]
 
 
 def test_a_run_resumes_and_records_failures(cache, monkeypatch, capsys):
@@ -245,15 +252,15 @@ def test_a_run_resumes_and_records_failures(cache, monkeypatch, capsys):
     assert command.main([*arguments, "DT"]) == 0
     text = capsys.readouterr().out
     assert "2 trainings to do" in text
-    found = Results(out / "results.jsonl").read(epochs=2)
-    assert set(found) == {(m, s) for m in ("D2-L1-multi", "D2-L1-single", "DT") for s in ("iris", "wine")}
-    for line in found.values():
+    lines = Results(out / "results.jsonl").read(epochs=2)
+    assert set(lines) == {(m, s) for m in ("D2-L1-multi", "D2-L1-single", "DT") for s in ("iris", "wine")}
+    for line in lines.values():
         assert line["failure"] is None
         assert len(line["accuracy"]) == 4
         assert line["machine"]["device"] == "CPU"
 
 
-def test_an_interrupt_keeps_what_is_there(cache, monkeypatch, capsys):
+def test_an_interrupt_keeps_results(cache, monkeypatch, capsys):
     calls = []
 
     def stop_at_second(*arguments):
@@ -263,8 +270,8 @@ def test_an_interrupt_keeps_what_is_there(cache, monkeypatch, capsys):
         return {"multi": [1.0] * 4}
 
     monkeypatch.setattr(runner, "run_tree", stop_at_second)
-    assert command.main(["--models", "A", "--out", str(cache / "out")]) == 130
-    assert "goes on" in capsys.readouterr().err
+    assert command.main(["--models", "tart-a", "--out", str(cache / "out")]) == 130
+    assert "to resume" in capsys.readouterr().err
     assert set(Results(cache / "out" / "results.jsonl").read()) == {("D6-L1-multi", "monks-1")}
 
 
@@ -284,7 +291,7 @@ def test_a_missing_package_is_one_line(cache, monkeypatch, capsys):
 
 def test_an_unknown_model_is_one_line(cache, capsys):
     assert command.main(["--models", "Z"]) == 2
-    assert "however: 'Z'" in capsys.readouterr().err
+    assert "got 'Z'" in capsys.readouterr().err
 
 
 def accuracies(model, **by_set):
@@ -325,7 +332,7 @@ def test_the_page_has_means_of_whole_groups_only(cache):
     assert table[1] == "iris,small,40,3,2,65.00,,60.00,50.00,60.00"
 
 
-def test_no_mean_waits_for_the_set_that_our_archive_lacks(cache, monkeypatch):
+def test_means_do_not_need_the_set_that_our_archive_lacks(cache, monkeypatch):
     monkeypatch.setattr(scores, "LACKING", "wine")
     results = Results(cache / "results.jsonl")
     results.append(accuracies("DT", iris=[0.5] * 4, **{"monks-1": [0.7] * 4}))
@@ -342,19 +349,19 @@ def test_other_seeds_and_times_of_commands(cache, monkeypatch):
     short = replace(models.TREES["D6-L1-multi"], recipe=replace(RECIPES["paper"], epochs=1))
     monkeypatch.setitem(models.TREES, "D6-L1-multi", short)
     for seed in ("1", "2"):
-        assert command.main(["--models", "A", "--out", str(out), "--seed", seed]) == 0
-    one, two = (Results(out / f"seed-{seed}.jsonl").read() for seed in "12")
-    assert any(one[pair]["accuracy"] != two[pair]["accuracy"] for pair in one)
-    assert {line["seed"] for line in two.values()} == {2}
+        assert command.main(["--models", "tart-a", "--out", str(out), "--seed", seed]) == 0
+    first, second = (Results(out / f"seed-{seed}.jsonl").read() for seed in "12")
+    assert any(first[pair]["accuracy"] != second[pair]["accuracy"] for pair in first)
+    assert {line["seed"] for line in second.values()} == {2}
     assert command.main(["--report", "--out", str(out)]) == 0
     page = (cache / "out.md").read_text()
-    means = [100 * np.mean([line["accuracy"] for line in found.values()]) for found in (one, two)]
+    means = [100 * np.mean([line["accuracy"] for line in lines.values()]) for lines in (first, second)]
     assert f"| TART-A (linear leaves, multi, D 6) | small | 77.0 | 80.0, {means[0]:.1f}, {means[1]:.1f} |" in page
-    assert page.count("| A | 3 | 3 |") == 2  # commands, with sets and trainings
+    assert page.count("| tart-a | 3 | 3 |") == 2  # commands, with sets and trainings
 
 
-def told(capsys, *arguments):
-    """What a command that goes well prints."""
+def printed(capsys, *arguments):
+    """Run a command and return what it prints."""
     assert command.main(list(map(str, arguments))) == 0
     return capsys.readouterr().out
 
@@ -362,13 +369,13 @@ def told(capsys, *arguments):
 def test_a_trial_is_no_real_run(cache, capsys):
     out = cache / "out"
     arguments = ["--sets", "iris", "--models", "DT", "--out", out]
-    assert "1 trainings to do" in told(capsys, *arguments, "--epochs", 1)
-    assert "0 trainings to do" in told(capsys, *arguments, "--epochs", 1)
-    assert "1 trainings to do" in told(capsys, *arguments, "--epochs", 2)
+    assert "1 trainings to do" in printed(capsys, *arguments, "--epochs", 1)
+    assert "0 trainings to do" in printed(capsys, *arguments, "--epochs", 1)
+    assert "1 trainings to do" in printed(capsys, *arguments, "--epochs", 2)
     assert not (out / "times.jsonl").exists()
-    assert "1 trainings to do" in told(capsys, *arguments)
-    assert "1 trainings to do" in told(capsys, *arguments, "--epochs", 3)  # comes after the real run in the file
-    assert "0 trainings to do" in told(capsys, *arguments)
+    assert "1 trainings to do" in printed(capsys, *arguments)
+    assert "1 trainings to do" in printed(capsys, *arguments, "--epochs", 3)  # after the real run in the file
+    assert "0 trainings to do" in printed(capsys, *arguments)
     assert [line["epochs"] for line in Results(out / "results.jsonl").read().values()] == [None]
     assert len((out / "times.jsonl").read_text().splitlines()) == 1
 
@@ -378,12 +385,12 @@ def test_times_of_whole_commands_only(cache, capsys, monkeypatch):
     times = out / "times.jsonl"
     with monkeypatch.context() as broken:
         broken.setattr(runner, "load_set", lambda name: 1 / 0)
-        assert "FAILED" in told(capsys, "--models", "DT", "--sets", "iris", "--out", out)
+        assert "FAILED" in printed(capsys, "--models", "DT", "--sets", "iris", "--out", out)
     assert not times.exists()
-    told(capsys, "--models", "DT", "--limit-seconds", "-1", "--out", out)
+    printed(capsys, "--models", "DT", "--limit-seconds", "-1", "--out", out)
     assert not times.exists()
-    told(capsys, "--models", "DT", "--groups", "small", "medium", "--retry", "--out", out)
-    told(capsys, "--models", "LR", "--out", out)
+    printed(capsys, "--models", "DT", "--groups", "small", "medium", "--retry", "--out", out)
+    printed(capsys, "--models", "LR", "--out", out)
     some, whole = map(json.loads, times.read_text().splitlines())
     assert (some["groups"], some["sets"], some["trainings"]) == (["small", "medium"], 3, 3)
     assert "groups" not in whole
@@ -397,11 +404,10 @@ def test_all_recorded_lines_count_as_done():
         texts = (folder / name).read_text(encoding="utf-8").splitlines()
         pairs = {(line["model"], line["set"]) for line in map(json.loads, texts)}
         assert set(results.read()) == pairs
-        known = [
-            model for model in dict.fromkeys(model for model, _ in pairs) if model in {**models.TREES, **BASELINES}
-        ]
-        names = list(dict.fromkeys(one for _, one in pairs))
-        left = runner.plan(runner.pick_models(known), names, results, runner.Settings(seed=seed))
+        offered = {**models.TREES, **BASELINES}
+        names = [model for model in dict.fromkeys(model for model, _ in pairs) if model in offered]
+        members = list(dict.fromkeys(name for _, name in pairs))
+        left = runner.plan(runner.pick_models(names), members, results, runner.Settings(seed=seed))
         assert not pairs & {(model.name, job.set) for job in left for model in job.models}
 
 
@@ -424,26 +430,26 @@ def test_a_damaged_line_is_none(cache, capsys, end):
     results.append(accuracies("DT", wine=[1.0] * 4))
     results.path.write_bytes(results.path.read_bytes() + end)
     assert set(results.read()) == {("DT", "wine")}
-    told(capsys, "--report", "--out", out)
-    assert "1 trainings to do" in told(capsys, "--models", "DT", "--sets", "iris", "wine", "--out", out)
+    printed(capsys, "--report", "--out", out)
+    assert "1 trainings to do" in printed(capsys, "--models", "DT", "--sets", "iris", "wine", "--out", out)
     assert set(results.read()) == {("DT", "wine"), ("DT", "iris")}
 
 
 WRONG = [
-    (["--epochs", "0"], "--epochs: must be a whole number of at least 1, however: 0"),
-    (["--threads", "0"], "--threads: must be a whole number of at least 1, however: 0"),
-    (["--processes", "0"], "--processes: must be a whole number of at least 1, however: 0"),
-    (["--processes", "-1"], "--processes: must be a whole number of at least 1, however: -1"),
-    (["--processes", "two"], "--processes: must be a whole number of at least 1, however: two"),
-    (["--seed", "-1"], "--seed: must be a whole number of at least 0, however: -1"),
-    (["--device", "banana"], "--device: must be cpu, cuda, or cuda:N for the GPU of number N, however: 'banana'"),
-    (["--device", "meta"], "--device: must be cpu, cuda, or cuda:N for the GPU of number N, however: 'meta'"),
-    (["--device", "cuda"], "--device: torch finds no GPU here, however: 'cuda'; use --device cpu"),
+    (["--epochs", "0"], "--epochs: must be a whole number of at least 1, got 0"),
+    (["--threads", "0"], "--threads: must be a whole number of at least 1, got 0"),
+    (["--processes", "0"], "--processes: must be a whole number of at least 1, got 0"),
+    (["--processes", "-1"], "--processes: must be a whole number of at least 1, got -1"),
+    (["--processes", "two"], "--processes: must be a whole number of at least 1, got two"),
+    (["--seed", "-1"], "--seed: must be a whole number of at least 0, got -1"),
+    (["--device", "banana"], "--device: must be cpu, cuda, or cuda:N for the GPU of number N, got 'banana'"),
+    (["--device", "meta"], "--device: must be cpu, cuda, or cuda:N for the GPU of number N, got 'meta'"),
+    (["--device", "cuda"], "--device: torch finds no GPU, got 'cuda'; use --device cpu"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG)
-def test_wrong_options_are_said_at_the_start(cache, capsys, monkeypatch, arguments, message):
+def test_wrong_options_are_refused_at_the_start(cache, capsys, monkeypatch, arguments, message):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SystemExit) as caught:
         command.main(["--models", "DT", "--out", str(cache / "out"), *arguments])
@@ -452,27 +458,27 @@ def test_wrong_options_are_said_at_the_start(cache, capsys, monkeypatch, argumen
     assert not (cache / "out").exists()
 
 
-def test_gpus_that_are_there(monkeypatch):
+def test_available_gpus(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert [command.device_problem(name) for name in ("cpu", "cuda", "cuda:1")] == [None] * 3
-    assert "must be below cuda:2, the number of GPUs, however: 'cuda:2'" in command.device_problem("cuda:2")
+    assert "must be below cuda:2, the number of GPUs, got 'cuda:2'" in command.device_problem("cuda:2")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert command.device_problem("cuda", on_cluster=True) is None  # its nodes have them
+    assert command.device_problem("cuda", on_cluster=True) is None  # its nodes may have them
 
 
-def test_sets_of_other_groups_are_said(cache, capsys):
+def test_sets_of_other_groups_are_named(cache, capsys):
     assert command.main(["--models", "DT", "--sets", "iris", "--groups", "large", "--out", str(cache / "out")]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        "not in the groups large, and left out: iris is small; leave out --groups to have all",
-        "there is nothing to do: none of the sets asked for is in the groups large",
+        "not in the groups large, left out: iris is small; omit --groups to run all",
+        "nothing to do: none of the requested sets is in the groups large",
     ]
     assert command.main(["--models", "DT", "--groups", "large", "--out", str(cache / "out")]) == 2
-    assert "none of the sets that are there is in the groups large" in capsys.readouterr().err
+    assert "none of the available sets is in the groups large" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--report"], ["--models", "DT"]])
-def test_no_sets_and_no_place_are_one_line(cache, capsys, monkeypatch, arguments):
+def test_no_sets_and_no_folder_are_one_line(cache, capsys, monkeypatch, arguments):
     (cache / "file").write_text("")
     assert command.main([*arguments, "--out", str(cache / "file" / "out")]) == 2
     error = capsys.readouterr().err
@@ -488,13 +494,14 @@ def test_no_sets_and_no_place_are_one_line(cache, capsys, monkeypatch, arguments
 
 
 def test_the_page_on_choosing_a_tree(cache, monkeypatch):
-    import choosing_page
+    import structure_page
 
     results, searches = Results(cache / "results.jsonl"), Results(cache / "searches.jsonl")
     by_set = {"iris": [0.5] * 4, "wine": [0.7] * 4, "monks-1": [0.9] * 4}
-    for name in {name for changes in choosing_page.CHANGES.values() for _, *pair in changes for name in pair}:
+    for name in {name for changes in structure_page.CHANGES.values() for _, *pair in changes for name in pair}:
         raised = {
-            one: [run + 0.01 * len(one) * (name == "D4-L1-multi") for run in runs] for one, runs in by_set.items()
+            member: [run + 0.01 * len(member) * (name == "D4-L1-multi") for run in runs]
+            for member, runs in by_set.items()
         }
         results.append(accuracies(name, **raised))
     page = cache / "page.md"
@@ -502,16 +509,16 @@ def test_the_page_on_choosing_a_tree(cache, monkeypatch):
     page.write_text(f"before\n{marks}\nafter\n")
     readme = cache / "readme.md"
     readme.write_text("<!-- means: begin -->old<!-- means: end -->")
-    monkeypatch.setattr(choosing_page, "PAGE", page)
-    monkeypatch.setattr(choosing_page, "README", readme)
-    monkeypatch.setattr(choosing_page, "SPEED", cache / "none.json")
-    choosing_page.write(searches, results)
+    monkeypatch.setattr(structure_page, "PAGE", page)
+    monkeypatch.setattr(structure_page, "README", readme)
+    monkeypatch.setattr(structure_page, "SPEED", cache / "none.json")
+    structure_page.write(searches, results)
     text = page.read_text()
     error = np.std([4, 4, 7], ddof=1) / 3**0.5
     assert f"| all | 3 | +5.0 ± {error:.1f} (3 : 0) | -5.0 ± {error:.1f} (0 : 3) | +0.0 ± 0.0 (0 : 0) |" in text
     assert "| 10,000 and more | 0 | - | - | - |" in text
-    assert choosing_page.NOT_RUN in text
-    assert choosing_page.NOT_RUN in readme.read_text()
+    assert structure_page.NOT_RUN in text
+    assert structure_page.NOT_RUN in readme.read_text()
     assert "old" not in text
     assert text.startswith("before\n")
     assert text.endswith("after\n")
@@ -528,11 +535,11 @@ def test_critical_differences():
 
 def test_ranks_differ_where_they_should():
     better = np.array([[3.0] * 30, [2.0] * 30, [2.0] * 30])
-    found = ranks.rank(["a", "b", "c"], better)
-    assert found.means.tolist() == [1.0, 2.5, 2.5]
-    assert ranks.groups(found) == [(1, 2)]
-    assert found.p_value < 1e-4
-    with pytest.raises(ValueError, match="however: 2 and 30"):
+    ranking = ranks.rank(["a", "b", "c"], better)
+    assert ranking.means.tolist() == [1.0, 2.5, 2.5]
+    assert ranks.groups(ranking) == [(1, 2)]
+    assert ranking.p_value < 1e-4
+    with pytest.raises(ValueError, match="got 2 and 30"):
         ranks.rank(["a", "b"], better[:2])
 
 
@@ -543,6 +550,6 @@ def test_processes_share_the_work(cache, capsys):
     assert len(Results(cache / "out" / "results.jsonl").read(epochs=2)) == 6
 
 
-def test_the_death_of_a_process_is_heard():
-    with pytest.raises(RuntimeError, match="a process died while it worked on 3"):
+def test_the_death_of_a_process_is_an_error():
+    with pytest.raises(RuntimeError, match="a process died while working on 3"):
         list(call_in_processes(os._exit, [3], 1))

@@ -1,4 +1,4 @@
-"""Warm starts on the UCI sets: a stopped run goes on, what was measured before stays, and gaps are said."""
+"""Warm starts on the UCI sets: runs resume, earlier results stay, and the page states what is missing."""
 
 from argparse import Namespace
 
@@ -22,7 +22,7 @@ def arguments(tmp_path, monkeypatch):
     torch.set_num_threads(threads)
 
 
-def test_a_stopped_run_goes_on(arguments, monkeypatch):
+def test_a_stopped_run_resumes(arguments, monkeypatch):
     done = []
 
     def counted(job, device, versions, measure_split=zoo_warm.measure_split):
@@ -34,32 +34,32 @@ def test_a_stopped_run_goes_on(arguments, monkeypatch):
     monkeypatch.setattr(zoo_warm, "measure_split", counted)
     arguments.limit_seconds = 600
     first = zoo_warm.measure(arguments, {}, "v1")
-    assert first == {"groups": {}, "sets": []}  # a set counts when all of its splits are there
-    found = zoo_warm.measure(arguments, first, "v2")
+    assert first == {"groups": {}, "sets": []}  # a set counts when all of its splits are done
+    entry = zoo_warm.measure(arguments, first, "v2")
     assert sorted(done) == [("one", 0), ("one", 1), ("two", 0), ("two", 1), ("two", 1)]  # the largest set first
     assert done[0] == ("two", 0)
-    group = found["groups"]["small"]
+    group = entry["groups"]["small"]
     assert (group["sets"], group["of"], group["splits"], group["versions"]) == (2, 2, 2, "v1; v2")
     assert 0.5 < group["cart"] <= 1
-    assert zoo_warm.measure(arguments, found, "v3") == found
+    assert zoo_warm.measure(arguments, entry, "v3") == entry
     assert len(done) == 5
 
 
-def test_entries_of_before_stay_and_what_is_missing_is_said(arguments):
+def test_earlier_entries_stay_and_missing_sets_are_counted(arguments):
     scores = {"cart": 0.5, "soft": 0.6, "warm": 0.7}
     entry = {"data": "two", "group": "small", "splits": 4, "versions": "v0", **scores, "notes": []}
     results = zoo_warm.Results(arguments.out.with_name("zoo-warm.jsonl"))
-    found = zoo_warm.summary(results, uci_index().sets, {"sets": [entry]}, 4)
-    assert found["sets"] == [entry]
-    assert found["groups"]["small"] == {"sets": 1, "of": 2, "splits": 4, **scores, "versions": "v0"}
-    assert "| 1 of 2 small | 4 | 50.00 % | 60.00 % | 70.00 % |" in zoo_page.warm({"warm": found})
-    measured = zoo_warm.measure(arguments, found, "v1")["sets"]  # over two splits
-    assert [(one["data"], one["splits"]) for one in measured] == [("one", 2), ("two", 4)]
+    summary = zoo_warm.summary(results, uci_index().sets, {"sets": [entry]}, 4)
+    assert summary["sets"] == [entry]
+    assert summary["groups"]["small"] == {"sets": 1, "of": 2, "splits": 4, **scores, "versions": "v0"}
+    assert "| 1 of 2 small | 4 | 50.00 % | 60.00 % | 70.00 % |" in zoo_page.warm({"warm": summary})
+    measured = zoo_warm.measure(arguments, summary, "v1")["sets"]  # over two splits
+    assert [(row["data"], row["splits"]) for row in measured] == [("one", 2), ("two", 4)]
 
 
-def test_a_failure_is_written_and_tried_again_when_asked(arguments, monkeypatch):
+def test_a_failure_is_recorded_and_run_again_with_retry(arguments, monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr(zoo_warm.zoo, "soften", lambda *given, **settings: int("no"))
+        broken.setattr(zoo_warm.zoo, "soften", lambda *arguments, **settings: int("no"))
         assert zoo_warm.measure(arguments, {}, "v1")["sets"] == []
     lines = zoo_warm.Results(arguments.out.with_name("zoo-warm.jsonl")).read().values()
     assert {line["failure"][:10] for line in lines} == {"ValueError"}

@@ -1,6 +1,7 @@
 """The command as a process: start, help, exit codes, pipes."""
 
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import sys
 import pytest
 
 from tartree import __version__
-from tartree.cli import main
+from tartree.cli import commands, main
 from tartree.cli.workflow import file_fit
 from tests.cli.conftest import fails, run, succeed
 from tests.suggestions import check_suggestions, parse
@@ -39,6 +40,11 @@ def test_every_command_has_help():
         text = succeed(name, "--help").stdout
         assert command.help.splitlines()[0] in text
         assert all(not option.name.startswith("_") for option in command.params)
+
+
+def test_every_module_of_the_commands_is_in_the_list():
+    modules = {module.name for module in pkgutil.iter_modules(commands.__path__)}
+    assert {entry.command.name for entry in commands.COMMANDS} == modules
 
 
 def test_commands_in_the_help_can_be_parsed():

@@ -101,10 +101,10 @@ def test_a_damaged_cache_is_said(tmp_path, archive):
     (place / "index.json").write_text(whole)
     file = place / index.state / index.sets["wine"].file
     file.write_bytes(b"")
-    with pytest.raises(FileNotFoundError, match="are damaged: the file of wine is not there as it was written"):
+    with pytest.raises(FileNotFoundError, match="are damaged: the file of wine is missing or was changed"):
         uci_names(tmp_path)
     file.unlink()
-    with pytest.raises(FileNotFoundError, match="are damaged: the file of wine is not there as it was written"):
+    with pytest.raises(FileNotFoundError, match="are damaged: the file of wine is missing or was changed"):
         uci_names(tmp_path)
     fetch_uci(archive, folder=tmp_path)
     assert len(uci_names(tmp_path)) == 3

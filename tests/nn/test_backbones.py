@@ -164,7 +164,7 @@ def test_factories_are_plain_data():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match=r"with 15 numbers, as the rows have, however: shape=\(1, 4, 4\)"):
+    with pytest.raises(ValueError, match=r"with 15 elements, as the rows have, got \(1, 4, 4\)"):
         Conv(shape=(1, 4, 4))(STRUCTURE, 15, 1)
     with pytest.raises(ValueError, match="share must be above 0"):
         SubspaceDecision(STRUCTURE, 4, share=0)
@@ -194,13 +194,13 @@ def test_a_module_is_copied_and_its_width_found():
 
 
 def test_a_backbone_that_does_not_fit_says_so():
-    with pytest.raises(ValueError, match="width must be what the network gives, 6 numbers, however: width=5"):
+    with pytest.raises(ValueError, match="width must be that of the network.s output, 6, got 5"):
         Backbone(network(), 5)(STRUCTURE, 16, 1)
-    with pytest.raises(ValueError, match=r"must take rows of 9 numbers, \(batch, 9\), however"):
+    with pytest.raises(ValueError, match=r"must take \(batch, 9\) rows, but raised"):
         Backbone(network())(STRUCTURE, 9, 1)
-    with pytest.raises(ValueError, match=r"must give \(batch, width\), however: for 2 rows \(2, 4, 4\)"):
+    with pytest.raises(ValueError, match=r"must return \(batch, width\), got \(2, 4, 4\) for 2 rows"):
         Backbone(nn.Unflatten(1, (4, 4)))(STRUCTURE, 16, 1)
-    with pytest.raises(TypeError, match=r"a backbone must be an nn\.Module, however: int"):
+    with pytest.raises(TypeError, match=r"a backbone must be an nn\.Module, got int"):
         Backbone(lambda n_features: n_features)(STRUCTURE, 16, 1)
 
 

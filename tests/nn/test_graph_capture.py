@@ -44,7 +44,7 @@ def test_changed_weights_are_seen():
 
 def test_other_shapes_are_refused():
     predict = Predictor(build(), torch.zeros(20, 6, device=DEVICE))
-    with pytest.raises(ValueError, match=r"the shape \(20, 6\) that the predictor was made for, however: \(1, 6\)"):
+    with pytest.raises(ValueError, match=r"the shape \(20, 6\) that the predictor was made for, got \(1, 6\)"):
         predict(torch.zeros(1, 6, device=DEVICE))
 
 

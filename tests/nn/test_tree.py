@@ -208,11 +208,11 @@ class Wrong(nn.Module):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"decision": Wrong(5, 7)}, r"the decision must give \(members, batch, 7\), however: \(5, 7\) from Wrong"),
+        ({"decision": Wrong(5, 7)}, r"the decision must give \(members, batch, 7\), got \(5, 7\) from Wrong"),
         ({"decision": Wrong(1, 5, 8)}, r"logits must end in an axis of 7 .* shape=\(1, 5, 8\)"),
-        ({"leaf": Wrong(1, 5, 1, 3)}, r"the leaf must give \(1, 5 or 1, 8, 3\), however: \(1, 5, 1, 3\) from Wrong"),
-        ({"leaf": Wrong(1, 5, 8, 4)}, r"however: \(1, 5, 8, 4\)"),
-        ({"leaf": Wrong(5, 8, 3)}, r"however: \(5, 8, 3\)"),
+        ({"leaf": Wrong(1, 5, 1, 3)}, r"the leaf must give \(1, 5 or 1, 8, 3\), got \(1, 5, 1, 3\) from Wrong"),
+        ({"leaf": Wrong(1, 5, 8, 4)}, r"got \(1, 5, 8, 4\)"),
+        ({"leaf": Wrong(5, 8, 3)}, r"got \(5, 8, 3\)"),
     ],
 )
 def test_modules_of_the_wrong_shape_are_told(parts, message):
@@ -236,7 +236,7 @@ def test_dropout_acts_in_training_only():
     [
         (lambda: build(decision_layers=-1), "decision_layers must be an integer of at least 0, .*decision_layers=-1"),
         (lambda: build(decision_layers=1.5), "decision_layers=1.5"),
-        (lambda: Tree.build(3, 4, Classes(3)), "structure must be a Structure, however: 3"),
+        (lambda: Tree.build(3, 4, Classes(3)), "structure must be a Structure, got 3"),
         (lambda: Classes(2.5), "n_targets=2.5"),
         (lambda: build(leaf_layers=0, decision_layers=0)(torch.zeros(4)), r"shape \(4,\)"),
         (lambda: build()(torch.zeros(5, 4, dtype=torch.long)), "int64"),

@@ -186,7 +186,7 @@ def test_nothing_is_copied_when_memory_is_already_right():
         (lambda: ops.arrival(torch.tensor([torch.inf, -torch.inf, 1.0]), Structure(2)), "2 of 3 are NaN or infinite"),
         (lambda: ops.branch(torch.full((3,), torch.nan), Structure(2)), "3 of 3"),
         (lambda: ops.spread(torch.zeros(5), Structure(2)), r"branching must end in an axis of 6"),
-        (lambda: ops.spread(torch.full((6,), torch.nan), Structure(2)), "branching must be finite, however: 6 of 6"),
+        (lambda: ops.spread(torch.full((6,), torch.nan), Structure(2)), "branching must be finite, got 6 of 6"),
         (lambda: ops.arrival(torch.zeros(3), Structure(2), backend="fast"), "got 'fast'"),
         (lambda: ops.tconv(torch.ones(2), torch.ones(3, 2), 2), r"shapes \(2,\) and \(3, 2\)"),
         (lambda: ops.tconv(torch.ones(2), torch.ones(2, 2), 3), "stride=3"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import traceback
 from collections.abc import Iterator, Sequence
@@ -66,6 +65,8 @@ def missing_column(name: str, names: Sequence[str], where: str, otherwise: str |
 
 def nearest_names(name: str, names: Sequence[str]) -> list[str]:
     """Return up to three names that may be meant, ignoring case and punctuation."""
+    import difflib
+
     same = [other for other in names if _letters(other) == _letters(name)]
     if same:
         return same[:3]

@@ -300,15 +300,19 @@ class FittedModel:
         tuple of Tree and Tensor
             Tensors are (rows, features).
         """
-        on_cpu = self.device.type == "cpu"
+        device = self.device  # once: it walks over the parameters, which takes long beside one row
+        on_cpu = device.type == "cpu"
         tree, dtype = (in_double(self.tree), torch.float64) if on_cpu else (self.tree, torch.float32)
-        for chunk in self.encoded_chunks(X, self.chunk_rows):
-            yield tree, chunk.to(self.device, dtype)
+        for chunk in self.encoded_chunks(X, self._chunk_rows(device)):
+            yield tree, chunk.to(device, dtype)
 
     @property
     def chunk_rows(self) -> int:
         """Number of rows whose prediction keeps memory small."""
-        most = CHUNK if self.device.type == "cpu" else LARGE_CHUNK
+        return self._chunk_rows(self.device)
+
+    def _chunk_rows(self, device: torch.device) -> int:
+        most = CHUNK if device.type == "cpu" else LARGE_CHUNK
         return max(64, most // (self.tree.width * self.n_members))
 
     def encoded_chunks(self, X: Any, size: int) -> Iterator[Tensor]:

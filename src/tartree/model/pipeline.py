@@ -336,9 +336,11 @@ class _Fit:
             history = self._compare_on_held_out()
             if history.interrupted:  # the weights so far are kept
                 return prepared.finish(history)
-        rows, validation = (source.all_rows(device), None)
+        validation: Rows | None = None
         if stopping:
             rows, validation = source.split_rows(spec, prepared.rng, device)
+        else:
+            rows = source.all_rows(device)
         history = self._train(
             prepared.tree, rows, validation, spec.callbacks, spec.verbose, checkpoints=self.checkpoints
         )

@@ -587,7 +587,15 @@ class ValueCodec(TargetCodec):
 
 @dataclass(frozen=True, eq=False)
 class PlainValueCodec(ValueCodec):
-    """Values without a spread, as leaves of trees grown elsewhere hold them; parameters are those of `ValueCodec`."""
+    """Values without a spread, as leaves of trees grown elsewhere hold them.
+
+    Parameters
+    ----------
+    center, scale : ndarray of shape (targets,)
+        0 and 1 for values in units of the target.
+    limits : ndarray of shape (targets, 2) or None
+        Lowest and highest prediction of each target; None without a limit.
+    """
 
     @property
     def output(self) -> Output:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tartree.nn.families import Family
 from tartree.nn.products import affine, draw_uniform_
 from tartree.structure import Structure
 
@@ -15,7 +16,7 @@ from tartree.structure import Structure
 SURE = 1000.0
 
 
-class AxisDecision(nn.Module):
+class AxisDecision(Family):
     """Each node sends a row to its first child where one feature is at most a threshold, to the second otherwise.
 
     In training the node compares the feature that it weighs most, and learns weights and thresholds by the gradient of
@@ -36,9 +37,9 @@ class AxisDecision(nn.Module):
         super().__init__()
         check_two_children(structure)
         if n_features < 1:
-            raise ValueError(f"an axis-aligned decision needs a feature to look at, however: {n_features=}")
+            raise ValueError(f"an axis-aligned decision needs a feature to look at, got {n_features!r}")
         if not 0 < slope < float("inf"):
-            raise ValueError(f"slope must be a positive number, however: {slope=}")
+            raise ValueError(f"slope must be a positive number, got {slope!r}")
         self.slope = slope
         self.choice = nn.Parameter(torch.empty(members, structure.n_logits, n_features))
         self.thresholds = nn.Parameter(torch.empty(members, structure.n_logits, n_features))
@@ -58,6 +59,9 @@ class AxisDecision(nn.Module):
         """What each node compares it with, (members, nodes)."""
         return self.thresholds.gather(-1, self.feature.unsqueeze(-1)).squeeze(-1)
 
+    def step_parameters(self) -> tuple[Tensor, Tensor]:
+        return self.feature, self.threshold.detach().double()
+
     def forward(self, x: Tensor) -> Tensor:
         if self.training:
             soft = torch.softmax(self.choice, -1)
@@ -74,4 +78,4 @@ class AxisDecision(nn.Module):
 def check_two_children(structure: Structure) -> None:
     """Raise unless every node that decides has two children."""
     if structure.n_logits != structure.n_decisions:
-        raise ValueError(f"axis-aligned decisions need nodes with two children, however: {structure}; use window=2")
+        raise ValueError(f"axis-aligned decisions need nodes with two children, got {structure}; use window=2")

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from tartree.nn.families import Family
 from tartree.nn.products import affine, draw_uniform_
 from tartree.structure import Structure
 
 Shape = tuple[int, int, int]  # channels, height, width
 
 
-class BackboneDecision(nn.Module):
+class BackboneDecision(Family):
     """One network for all nodes and members; only the last linear map belongs to the node (deep neural forests).
 
     Parameters
@@ -41,7 +42,7 @@ class BackboneDecision(nn.Module):
     ) -> None:
         super().__init__()
         if not 0 < share <= 1:
-            raise ValueError(f"share must be above 0 and at most 1, however: {share=}")
+            raise ValueError(f"share must be above 0 and at most 1, got {share!r}")
         self.weight = nn.Parameter(torch.empty(members, structure.n_logits, width))  # first: it has the members axis
         self.bias = nn.Parameter(torch.empty(members, structure.n_logits))
         self.backbone = backbone
@@ -61,11 +62,11 @@ class BackboneDecision(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         if x.dim() != 2:
-            raise ValueError(f"a shared backbone needs shared input, (batch, features), however: {tuple(x.shape)}")
+            raise ValueError(f"a shared backbone needs shared input, (batch, features), got {tuple(x.shape)}")
         return affine(self.backbone(x), self.weight * self.seen, self.bias).transpose(-1, -2)
 
 
-class LayeredDecision(nn.Module):
+class LayeredDecision(Family):
     """One block of convolutions for each layer of nodes: deeper nodes see more of them (neural regression forests).
 
     A row is a sequence of numbers with one channel, or an image. Block ``d`` works on what block ``d - 1`` gave; the
@@ -93,7 +94,7 @@ class LayeredDecision(nn.Module):
     ) -> None:
         super().__init__()
         if channels < 1:
-            raise ValueError(f"channels must be at least 1, however: {channels=}")
+            raise ValueError(f"channels must be at least 1, got {channels!r}")
         self.shape = check_shape(shape, n_features) if shape is not None else (1, 1, n_features)
         self.kernel = (1, 3) if shape is None else (3, 3)
         self.layer_logits = [n for n in structure.layer_logits if n]
@@ -205,7 +206,7 @@ def check_shape(shape: Shape, n_features: int) -> Shape:
     """The shape of an image, if it has as many numbers as a row has features."""
     if len(shape) != 3 or min(shape) < 1 or shape[0] * shape[1] * shape[2] != n_features:
         raise ValueError(
-            f"shape must be (channels, height, width) with {n_features} numbers, as the rows have, however: {shape=}; "
+            f"shape must be (channels, height, width) with {n_features} elements, as the rows have, got {shape!r}; "
             "numeric='plain' keeps a feature for every column, also where all values are equal"
         )
     return shape

@@ -140,10 +140,10 @@ def _is_soft(searcher: Searcher, x: NDArray[Any]) -> bool:
     budget = max(4 * searcher.structure.depth, searcher.structure.n_decisions // 20)
     few = range(0, x.shape[-2], max(1, x.shape[-2] // 16))
     try:
-        found = [searcher.search(0, x[row] if x.ndim == 2 else x[0, row], budget) for row in few]
+        result = [searcher.search(0, x[row] if x.ndim == 2 else x[0, row], budget) for row in few]
     except Unsearchable:
         return True
-    return 2 * found.count(None) > len(found)
+    return 2 * result.count(None) > len(result)
 
 
 def _search_rows(
@@ -155,13 +155,13 @@ def _search_rows(
     for row in range(batch):
         for member in range(searcher.members):
             try:
-                found = searcher.search(member, x[row] if x.ndim == 2 else x[member, row], budget)
+                result = searcher.search(member, x[row] if x.ndim == 2 else x[member, row], budget)
             except Unsearchable:
-                found = None
-            if found is None:
+                result = None
+            if result is None:
                 given_up.append(row)
                 break
-            arrival[member, row], leaf[member, row] = found
+            arrival[member, row], leaf[member, row] = result
         if len(given_up) >= 4 and 2 * len(given_up) > row:  # a soft tree: the other rows will be as hard
             given_up.extend(range(row + 1, batch))
             break
@@ -182,7 +182,8 @@ def _of_groups(mlp: GroupedMLP, member: int, x: Tensor, group: Tensor) -> Tensor
         for layer, (weight, bias) in enumerate(zip(mlp.weights, mlp.biases, strict=True)):
             width = size if layer == len(mlp.weights) - 1 else mlp.hidden
             # The first and the last layer have the units of all groups in one axis, those between an axis of groups.
-            here = g if weight.dim() == 4 else slice(g * width, g * width + width)
-            units = torch.addmm(bias[member][here], F.elu(units) if layer else units, weight[member][here].t())
+            group_units = g if weight.dim() == 4 else slice(g * width, g * width + width)
+            units = F.elu(units) if layer else units
+            units = torch.addmm(bias[member][group_units], units, weight[member][group_units].t())
         out[rows] = units
     return out

@@ -41,7 +41,7 @@ class Branching(nn.Module):
         super().__init__()
         learned = temperature == "learned"
         if not learned and not (isinstance(temperature, numbers.Real) and 0 < temperature < float("inf")):
-            raise ValueError(f"temperature must be a positive number or 'learned', however: {temperature=}")
+            raise ValueError(f"temperature must be a positive number or 'learned', got {temperature!r}")
         self.structure = structure
         self.activation = as_activation(activation)
         if isinstance(self.activation.function, nn.Module):  # registered, so that its parameters are learned and moved

@@ -9,14 +9,17 @@ from collections.abc import Sequence
 from typing import Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from tartree.nn.families import Family
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 
 
-class UniformDecision(nn.Module):
+class UniformDecision(Family):
     """No decision (H = 0): every node sends the same share to each child, so the leaves are an ensemble."""
+
+    is_fixed = True
 
     def __init__(self, structure: Structure, members: int = 1) -> None:
         super().__init__()
@@ -27,7 +30,7 @@ class UniformDecision(nn.Module):
         return x.new_zeros((self.members, x.shape[-2], self.structure.n_logits))
 
 
-class MLPDecision(nn.Module):
+class MLPDecision(Family):
     """Linear decisions (one layer, H = 1) or multilayer perceptrons (H > 1), with ELU and dropout.
 
     Parameters
@@ -57,9 +60,9 @@ class MLPDecision(nn.Module):
     ) -> None:
         super().__init__()
         if layers < 1:
-            raise ValueError(f"layers must be at least 1, however: {layers=}; for no decision use UniformDecision")
+            raise ValueError(f"layers must be at least 1, got {layers!r}; for no decision use UniformDecision")
         if share not in ("node", "layer"):
-            raise ValueError(f"share must be 'node' or 'layer', however: {share=}")
+            raise ValueError(f"share must be 'node' or 'layer', got {share!r}")
         self.mlp = GroupedMLP(
             n_features,
             logits_per_node(structure) if share == "node" else [n for n in structure.layer_logits if n],
@@ -71,6 +74,10 @@ class MLPDecision(nn.Module):
 
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
         self.mlp.reset_parameters(generators)
+
+    @property
+    def perceptrons(self) -> GroupedMLP:
+        return self.mlp
 
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.mlp(x)

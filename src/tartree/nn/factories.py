@@ -74,7 +74,7 @@ class Backbone:
         network = copy.deepcopy(self.make) if isinstance(self.make, nn.Module) else self.make(n_features)
         width = width_of(network, n_features)
         if self.width not in (None, width):
-            raise ValueError(f"width must be what the network gives, {width} numbers, however: width={self.width}")
+            raise ValueError(f"width must be that of the network's output, {width}, got {self.width}")
         return BackboneDecision(structure, network, width, share=self.share, members=members)
 
 
@@ -85,23 +85,23 @@ def width_of(network: nn.Module, n_features: int) -> int:
     3
     """
     if not isinstance(network, nn.Module):
-        raise TypeError(f"a backbone must be an nn.Module, however: {type(network).__name__}")
+        raise TypeError(f"a backbone must be an nn.Module, got {type(network).__name__}")
     modes = [(module, module.training) for module in network.modules()]
     like = next((value for value in network.parameters() if value.is_floating_point()), torch.empty(0))
     try:
         with torch.no_grad():  # not in training, where batch statistics would be learnt from it
-            found = network.eval()(torch.zeros(2, n_features, dtype=like.dtype, device=like.device))
+            output = network.eval()(torch.zeros(2, n_features, dtype=like.dtype, device=like.device))
     except (RuntimeError, ValueError, IndexError) as error:
         raise ValueError(
-            f"a backbone must take rows of {n_features} numbers, (batch, {n_features}), however: {error}"
+            f"a backbone must take (batch, {n_features}) rows, but raised: {error}"
         ) from error
     finally:
         for module, mode in modes:
             module.training = mode
-    if not isinstance(found, Tensor) or found.dim() != 2 or len(found) != 2:
-        shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
-        raise ValueError(f"a backbone must give (batch, width), however: for 2 rows {shape}; add nn.Flatten()")
-    return int(found.shape[1])
+    if not isinstance(output, Tensor) or output.dim() != 2 or len(output) != 2:
+        shape = tuple(output.shape) if isinstance(output, Tensor) else type(output).__name__
+        raise ValueError(f"a backbone must return (batch, width), got {shape} for 2 rows; add nn.Flatten()")
+    return int(output.shape[1])
 
 
 def as_factory(decision: Any) -> Any:
@@ -187,10 +187,10 @@ def to_plain(factory: Any) -> dict[str, Any] | None:
     return {"name": name, **asdict(factory)}
 
 
-def from_plain(data: Any, known: dict[str, Any] = FACTORIES) -> Any:
+def from_plain(data: Any, registry: dict[str, Any] = FACTORIES) -> Any:
     """The record of `to_plain`; ValueError where there is none of that name or with such settings."""
-    if not isinstance(data, dict) or data.get("name") not in known:
-        what = "leaf" if known is LEAF_FACTORIES else "decision"
-        raise ValueError(f"a {what} must be one of {', '.join(known)}, however: {data!r}")
+    if not isinstance(data, dict) or data.get("name") not in registry:
+        what = "leaf" if registry is LEAF_FACTORIES else "decision"
+        raise ValueError(f"a {what} must be one of {', '.join(registry)}, got {data!r}")
     settings = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items() if key != "name"}
-    return known[data["name"]](**settings)
+    return registry[data["name"]](**settings)

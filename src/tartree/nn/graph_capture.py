@@ -97,7 +97,7 @@ class Predictor:
         if x is not None:
             if x.shape != self.x.shape:
                 raise ValueError(
-                    f"rows must have the shape {tuple(self.x.shape)} that the predictor was made for, however: "
+                    f"rows must have the shape {tuple(self.x.shape)} that the predictor was made for, got "
                     f"{tuple(x.shape)}; make another one for these"
                 )
             self.x.copy_(x)

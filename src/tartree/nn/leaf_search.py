@@ -313,12 +313,12 @@ class _Blocks:
         if not len(rows):
             return
         arrival = self._arrival(self.x[rows], block) * there.unsqueeze(1)
-        largest, place = arrival.max(1)
-        place = place + block * self.below.n_leaves
+        largest, leaf = arrival.max(1)
+        leaf = leaf + block * self.below.n_leaves
         best, best_leaf = self.best[rows], self.best_leaf[rows]
-        better = (largest > best) | ((largest == best) & (place < best_leaf))
+        better = (largest > best) | ((largest == best) & (leaf < best_leaf))
         self.best[rows] = torch.where(better, largest.to(best.dtype), best)
-        self.best_leaf[rows] = torch.where(better, place, best_leaf)
+        self.best_leaf[rows] = torch.where(better, leaf, best_leaf)
 
     def _arrival(self, x: Tensor, block: int | None) -> Tensor:
         """Arrival below the root of a block, or for None of the tree, (rows, ends)."""

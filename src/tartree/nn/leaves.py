@@ -11,12 +11,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from tartree.nn.families import Family
 from tartree.nn.products import GroupedMLP, draw_uniform_
 from tartree.structure import Structure
 
 
-class ConstantLeaf(nn.Module):
+class ConstantLeaf(Family):
     """Learned numbers of each leaf, whatever the input (L = 0)."""
+
+    is_fixed = True
 
     def __init__(self, structure: Structure, n_numbers: int, *, members: int = 1) -> None:
         super().__init__()
@@ -30,7 +33,7 @@ class ConstantLeaf(nn.Module):
         return self.values.unsqueeze(1)
 
 
-class MLPLeaf(nn.Module):
+class MLPLeaf(Family):
     """Linear leaves (one layer, L = 1) or multilayer perceptrons (L > 1) with ELU and dropout, one a leaf."""
 
     def __init__(
@@ -46,7 +49,7 @@ class MLPLeaf(nn.Module):
     ) -> None:
         super().__init__()
         if layers < 1:
-            raise ValueError(f"layers must be at least 1, however: {layers=}; for constant leaves use ConstantLeaf")
+            raise ValueError(f"layers must be at least 1, got {layers!r}; for constant leaves use ConstantLeaf")
         self.mlp = GroupedMLP(
             n_features,
             [n_numbers] * structure.n_leaves,
@@ -59,6 +62,10 @@ class MLPLeaf(nn.Module):
 
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
         self.mlp.reset_parameters(generators)
+
+    @property
+    def perceptrons(self) -> GroupedMLP:
+        return self.mlp
 
     def forward(self, x: Tensor) -> Tensor:
         return self._by_leaf(self.mlp(x))

@@ -8,8 +8,9 @@ from statistics import NormalDist
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from tartree.nn.families import Family
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 
@@ -17,7 +18,7 @@ from tartree.structure import Structure
 REACH = 2.5
 
 
-class PieceLeaf(nn.Module):
+class PieceLeaf(Family):
     """Multilayer perceptrons, one a leaf, whose input is each feature and how far it has come in each of some pieces.
 
     A piece runs from one quantile of a standard normal distribution, which encoded features are near to, to the next:
@@ -59,10 +60,10 @@ class PieceLeaf(nn.Module):
     ) -> None:
         super().__init__()
         if layers < 2:
-            raise ValueError(f"layers must be at least 2, however: {layers=}; for linear leaves use MLPLeaf")
+            raise ValueError(f"layers must be at least 2, got {layers!r}; for linear leaves use MLPLeaf")
         given: Any = pieces  # the annotation says what should come, not what does
         if not isinstance(given, numbers.Integral) or pieces < 2:
-            raise ValueError(f"pieces must be an integer of at least 2, however: {pieces=}; without pieces use MLPLeaf")
+            raise ValueError(f"pieces must be an integer of at least 2, got {pieces!r}; without pieces use MLPLeaf")
         self.n_numbers, self.n_pieces, self.mixed = n_numbers, int(pieces), mixed
         self.mlp = GroupedMLP(
             n_features * (1 + pieces),

@@ -32,11 +32,11 @@ def affine(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if x.dim() not in (2, 3) or x.shape[-1] != features or not tables or members % tables:
         raise ValueError(
             f"input must be (batch, {features}), or ({members}, batch, {features}) with an own batch for each member, "
-            f"however: shape={tuple(x.shape)}"
+            f"got shape {tuple(x.shape)}"
         )
     if x.dtype != weight.dtype and not torch.is_autocast_enabled(x.device.type):
         raise ValueError(
-            f"input must be in the precision of the weights, {weight.dtype}, however: {x.dtype}; "
+            f"input must be in the precision of the weights, {weight.dtype}, got {x.dtype}; "
             "change the one with x.to(dtype) or the other with tree.to(dtype)"
         )
     if x.dim() == 3:
@@ -79,12 +79,12 @@ class GroupedMLP(nn.Module):
         members: int = 1,
     ) -> None:
         super().__init__()
-        given: Any = (dropout, hidden)  # annotations say what should come, not what does
-        if not isinstance(given[0], numbers.Real) or not 0 <= dropout < 1:
-            raise ValueError(f"dropout must be from 0 to below 1, however: {dropout=}")
-        if layers > 1 and (not isinstance(given[1], numbers.Integral) or hidden < 1):
+        values: Any = (dropout, hidden)  # annotations say what should come, not what does
+        if not isinstance(values[0], numbers.Real) or not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be from 0 to below 1, got {dropout!r}")
+        if layers > 1 and (not isinstance(values[1], numbers.Integral) or hidden < 1):
             raise ValueError(
-                f"hidden must be an integer of at least 1 when there are hidden layers, however: {hidden=}"
+                f"hidden must be an integer of at least 1 when there are hidden layers, got {hidden!r}"
             )
         groups, n_outputs = len(sizes), sum(sizes)
         self.sizes = list(sizes)
@@ -161,7 +161,7 @@ def draw_uniform_(parameter: Tensor, bound: float, generators: Sequence[torch.Ge
             parameter.uniform_(-bound, bound)
             return
         if len(generators) != len(parameter):
-            raise ValueError(f"one generator a member is needed, however: {len(generators)} for {len(parameter)}")
+            raise ValueError(f"one generator a member is needed, got {len(generators)} for {len(parameter)}")
         for own, generator in zip(parameter, generators, strict=True):
             if own.device == generator.device:
                 own.uniform_(-bound, bound, generator=generator)

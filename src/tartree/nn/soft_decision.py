@@ -8,10 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from tartree.nn.decisions import MLPDecision
+from tartree.nn.families import Family
 from tartree.structure import Structure
 
 
-class SoftDecision(nn.Module):
+class SoftDecision(Family):
     """Linear decisions with a learned inverse temperature of each logit: ``beta (w x + b)``, as Frosst and Hinton.
 
     Parameters
@@ -26,7 +27,7 @@ class SoftDecision(nn.Module):
     def __init__(self, structure: Structure, n_features: int, *, sharpness: float = 1.0, members: int = 1) -> None:
         super().__init__()
         if not 0 < sharpness < float("inf"):
-            raise ValueError(f"sharpness must be a positive number, however: {sharpness=}")
+            raise ValueError(f"sharpness must be a positive number, got {sharpness!r}")
         self.sharpness = sharpness
         self.linear = MLPDecision(structure, n_features, members=members)
         self.log_beta = nn.Parameter(torch.empty(members, structure.n_logits))
@@ -40,6 +41,11 @@ class SoftDecision(nn.Module):
     def inverse_temperature(self) -> Tensor:
         """Beta of each logit, (members, logits)."""
         return self.sharpness * self.log_beta.exp()
+
+    def linear_parameters(self) -> tuple[Tensor, Tensor] | None:
+        parameters = self.linear.linear_parameters()
+        steep = self.inverse_temperature.detach()
+        return None if parameters is None else (parameters[0] * steep.unsqueeze(-1), parameters[1] * steep)
 
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.linear(x)

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from tartree.nn.axis_decision import SURE, check_two_children
+from tartree.nn.families import Family
 from tartree.structure import Structure
 
 ZERO = float(np.float32(1e-35))  # up to here a number counts as zero, for splits that take zero for a gap
 
 
-class SplitDecision(nn.Module):
+class SplitDecision(Family):
     """Each node sends a row to its first child where a feature is at most a threshold, or is one of a set of levels.
 
     The input is (batch, features), or (batch, 2 features): the features and, behind them, marks that are 1 where a
@@ -73,18 +74,23 @@ class SplitDecision(nn.Module):
         ):
             array = np.asarray(values).astype(kind)
             if array.shape != (nodes,):
-                raise ValueError(f"{name} must have the shape ({nodes},) for {structure}, however: {array.shape}")
+                raise ValueError(f"{name} must have the shape ({nodes},) for {structure}, got {array.shape}")
             self.register_buffer(name, torch.from_numpy(array))
         if nodes and not 0 <= int(self.feature.min()) <= int(self.feature.max()) < n_features:
-            raise ValueError(f"feature must be from 0 to {n_features - 1}, however: {self.feature.tolist()}")
+            raise ValueError(f"feature must be from 0 to {n_features - 1}, got {self.feature.tolist()}")
         own, table = level_table(levels or {})
         self.register_buffer("level_nodes", torch.from_numpy(own))
         self.register_buffer("level_table", torch.from_numpy(table))
 
+    def step_parameters(self) -> tuple[Tensor, Tensor] | None:
+        if len(self.level_nodes):  # which test sets of levels instead
+            return None
+        return self.feature.unsqueeze(0), self.threshold.double().unsqueeze(0)
+
     def forward(self, x: Tensor) -> Tensor:
-        wanted = self.n_features * (2 if self.has_gaps else 1)
-        if x.dim() != 2 or x.shape[1] != wanted:
-            raise ValueError(f"input must be (batch, {wanted}), however: shape={tuple(x.shape)}")
+        n_inputs = self.n_features * (2 if self.has_gaps else 1)
+        if x.dim() != 2 or x.shape[1] != n_inputs:
+            raise ValueError(f"input must be (batch, {n_inputs}), got shape {tuple(x.shape)}")
         values = x[:, self.feature]  # (batch, nodes)
         first = values <= self.threshold
         if len(self.level_nodes):

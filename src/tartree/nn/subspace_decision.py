@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tartree.nn.decisions import logits_per_node
+from tartree.nn.families import Family
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 
 
-class SubspaceDecision(nn.Module):
+class SubspaceDecision(Family):
     """A linear map or a perceptron for each node, on a random subset of the features that stays as it was drawn.
 
     Parameters
@@ -41,9 +42,9 @@ class SubspaceDecision(nn.Module):
     ) -> None:
         super().__init__()
         if not 0 < share <= 1:
-            raise ValueError(f"share must be above 0 and at most 1, however: {share=}")
+            raise ValueError(f"share must be above 0 and at most 1, got {share!r}")
         if layers < 1:
-            raise ValueError(f"layers must be at least 1, however: {layers=}")
+            raise ValueError(f"layers must be at least 1, got {layers!r}")
         sizes = logits_per_node(structure)
         self.n_seen = min(n_features, max(1, math.ceil(share * n_features)))
         self.mlp = GroupedMLP(n_features, sizes, layers=layers, hidden=hidden, dropout=dropout, members=members)
@@ -59,6 +60,10 @@ class SubspaceDecision(nn.Module):
             generator = None if generators is None else generators[member]
             rank = torch.rand(len(self._units), features, generator=generator).argsort(-1).argsort(-1)
             self.seen[member] = (rank < self.n_seen).repeat_interleave(self._units, dim=0)
+
+    def linear_parameters(self) -> tuple[Tensor, Tensor] | None:
+        is_linear = len(self.mlp.weights) == 1
+        return (self.mlp.weights[0].detach() * self.seen, self.mlp.biases[0].detach()) if is_linear else None
 
     def forward(self, x: Tensor) -> Tensor:
         first = {"weights.0": self.mlp.weights[0] * self.seen}  # (members, units, features)

@@ -103,14 +103,14 @@ class Tree(nn.Module):
             ("members", members, 1),
         ]:
             if not isinstance(value, numbers.Integral) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, however: {name}={value!r}")
+                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
         if not isinstance(structure, Structure):
             raise ValueError(
-                f"structure must be a Structure, however: {structure!r}; for a binary tree, Structure(depth)"
+                f"structure must be a Structure, got {structure!r}; for a binary tree, Structure(depth)"
             )
         if structure.n_leaves > MOST_LEAVES:
             raise ValueError(
-                f"a tree must have at most {MOST_LEAVES:,} leaves to fit into memory, however: {structure} has "
+                f"a tree must have at most {MOST_LEAVES:,} leaves to fit into memory, got {structure} with "
                 f"{structure.n_leaves:,}; lower its depth"
             )
         if decision is not None:
@@ -148,7 +148,7 @@ class Tree(nn.Module):
     def width(self) -> int:
         """Numbers of the widest tensor of a prediction, for each row and member."""
         leaves_and_nodes = self.output.n_numbers * self.structure.n_leaves + sum(self.structure.widths)
-        return max([leaves_and_nodes, *(one.width for one in self.modules() if isinstance(one, GroupedMLP))])
+        return max([leaves_and_nodes, *(module.width for module in self.modules() if isinstance(module, GroupedMLP))])
 
     def extra_repr(self) -> str:
         return f"{self.structure}, {self.output}"
@@ -166,15 +166,15 @@ class Tree(nn.Module):
         if x.dim() not in (2, 3) or not x.is_floating_point():
             raise ValueError(
                 "input must be floating-point rows, (batch, features) or (members, batch, features), "
-                f"however: {x.dtype} of shape {tuple(x.shape)}"
+                f"got {x.dtype} of shape {tuple(x.shape)}"
             )
         ops.check_finite("input", x)
         return self.checked(self.decision(x), self.leaf(x))
 
-    def checked(self, logits: Tensor, said: Tensor) -> Leaves:
+    def checked(self, logits: Tensor, leaf_logits: Tensor) -> Leaves:
         """Arrivals and leaf numbers from what f and g gave, if these have the shapes they must have."""
-        self.check_shapes(logits, said)
-        return Leaves(self.branching(logits), said)
+        self.check_shapes(logits, leaf_logits)
+        return Leaves(self.branching(logits), leaf_logits)
 
     def parts(self, x: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
         """Return the outputs of f and g, and the biases that are still to be added to each, or None.
@@ -226,19 +226,19 @@ class Tree(nn.Module):
         f = self.decision
         return f.parts(x) if dispatch.adds_bias_later(f) else (f(x), None)
 
-    def check_shapes(self, logits: Tensor, said: Tensor) -> None:
+    def check_shapes(self, logits: Tensor, leaf_logits: Tensor) -> None:
         """Raise unless what f and g gave has the shapes it must have."""
         if logits.dim() != 3:
             raise ValueError(
                 f"the decision must give (members, batch, {self.structure.n_logits}), "
-                f"however: {tuple(logits.shape)} from {type(self.decision).__name__}"
+                f"got {tuple(logits.shape)} from {type(self.decision).__name__}"
             )
         members, batch, _ = logits.shape
-        wanted = (self.structure.n_leaves, self.output.n_numbers)
-        if said.dim() != 4 or said.shape[2:] != wanted or said.shape[1] not in (1, batch):
+        shape = (self.structure.n_leaves, self.output.n_numbers)
+        if leaf_logits.dim() != 4 or leaf_logits.shape[2:] != shape or leaf_logits.shape[1] not in (1, batch):
             raise ValueError(
-                f"the leaf must give ({members}, {batch} or 1, {wanted[0]}, {wanted[1]}), "
-                f"however: {tuple(said.shape)} from {type(self.leaf).__name__}"
+                f"the leaf must give ({members}, {batch} or 1, {shape[0]}, {shape[1]}), "
+                f"got {tuple(leaf_logits.shape)} from {type(self.leaf).__name__}"
             )
 
     def arrivals(self, x: Tensor) -> list[Tensor]:
@@ -266,7 +266,7 @@ def combine(arrival: Tensor, values: Tensor, selection: Selection) -> Tensor:
     (Eq. 6).
     """
     if selection not in ("multi", "single"):
-        raise ValueError(f"selection must be 'multi' or 'single', however: {selection=}")
+        raise ValueError(f"selection must be 'multi' or 'single', got {selection!r}")
     if selection == "single":
         return _pick_leaves(values, arrival.argmax(-1))
     if values.shape[1] == 1:

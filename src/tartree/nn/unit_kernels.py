@@ -35,14 +35,14 @@ def forward(units, bias, seed, outcome, n_rows, n_batch, least, scale, DROP: tl.
         a, b, c, d = tl.randint4x(tl.load(seed), tl.program_id(0) * n_batch + columns)
     for k in tl.static_range(8):
         row = tl.program_id(0) * 8 + k
-        there = columns < tl.where(row < n_rows, n_batch, 0)
-        place = row.to(tl.int64) * n_batch + columns
-        z = tl.load(units + place, mask=there, other=0.0).to(tl.float32)
+        mask = columns < tl.where(row < n_rows, n_batch, 0)
+        position = row.to(tl.int64) * n_batch + columns
+        z = tl.load(units + position, mask=mask, other=0.0).to(tl.float32)
         z += tl.load(bias + tl.minimum(row, n_rows - 1)).to(tl.float32)
         y = tl.where(z > 0, z, tl.exp(tl.minimum(z, 0.0)) - 1)
         if DROP:
             y = tl.where(_kept(a, b, c, d, k, least), y * scale, 0.0)
-        tl.store(outcome + place, y, mask=there)
+        tl.store(outcome + position, y, mask=mask)
 
 
 @triton.jit
@@ -56,12 +56,12 @@ def backward(
         a, b, c, d = tl.randint4x(tl.load(seed), tl.program_id(0) * n_batch + columns)
     for k in tl.static_range(8):
         row = tl.program_id(0) * 8 + k
-        there = columns < tl.where(row < n_rows, n_batch, 0)
-        place = row.to(tl.int64) * n_batch + columns
-        y = tl.load(outcome + place, mask=there, other=0.0).to(tl.float32) / scale
-        g = tl.load(gradient + place, mask=there, other=0.0).to(tl.float32) * scale
+        mask = columns < tl.where(row < n_rows, n_batch, 0)
+        position = row.to(tl.int64) * n_batch + columns
+        y = tl.load(outcome + position, mask=mask, other=0.0).to(tl.float32) / scale
+        g = tl.load(gradient + position, mask=mask, other=0.0).to(tl.float32) * scale
         g *= tl.where(y > 0, 1.0, y + 1)  # the slope of ELU from its value
         if DROP:
             g = tl.where(_kept(a, b, c, d, k, least), g, 0.0)
-        tl.store(units_gradient + place, g, mask=there)
+        tl.store(units_gradient + position, g, mask=mask)
         tl.store(bias_parts + tl.program_id(1) * tl.num_programs(0) * 8 + row, tl.sum(g))

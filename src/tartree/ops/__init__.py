@@ -46,7 +46,7 @@ def tconv(arrival: Tensor, branching: Tensor, stride: int) -> Tensor:
     if branching.dim() < 2 or arrival.dim() < 1 or arrival.shape[-1] != branching.shape[-2] or arrival.shape[-1] < 1:
         raise ValueError(
             "arrival must be (..., nodes) and branching (..., nodes, window), "
-            f"however: shapes {tuple(arrival.shape)} and {tuple(branching.shape)}"
+            f"got shapes {tuple(arrival.shape)} and {tuple(branching.shape)}"
         )
     nodes, window = branching.shape[-2:]
     stride = Structure(1, window, stride).stride or window
@@ -129,7 +129,7 @@ def spread(
     structure.check_last_axis("branching", branching.shape, structure.n_branches)
     check_finite("branching", branching)
     if backend == "fused":
-        raise ValueError("the fused backend starts from logits, however: spread was asked of it; use 'auto'")
+        raise ValueError("spread must use another backend than 'fused', which starts from logits; use 'auto'")
     arrivals: list[Tensor] = _module(backend).spread(branching, structure, layers)
     return arrivals if layers else arrivals[-1]
 
@@ -163,6 +163,6 @@ def check_finite(what: str, x: Tensor) -> None:
             return
         n_bad = int((~torch.isfinite(x)).sum())
     raise ValueError(
-        f"{what} must be finite, however: {n_bad} of {x.numel()} are NaN or infinite; "
+        f"{what} must be finite, got {n_bad} of {x.numel()} NaN or infinite; "
         "look for such values in the input, or lower the learning rate"
     )

@@ -1,7 +1,7 @@
-"""The operation on a GPU: Triton kernels that walk a tree in registers; logits come from memory once, then from cache.
+"""The operation on a GPU: Triton kernels that walk a tree in registers; logits are read from memory once, then cached.
 
-Beside `arrival`, which other backends have too, there are the two that are worth the most: `expected_cost`, from
-logits straight to the loss of Eq. 4 and its gradient, and `probabilities`, from logits straight to a prediction.
+Beside `arrival`, which other backends have too, two functions save the most: `expected_cost` goes from logits to the
+loss of Eq. 4 and its gradient, and `probabilities` from logits to a prediction.
 `backend` tells when it is used; `kernels` has the kernels themselves.
 """
 
@@ -20,7 +20,7 @@ UNROLLED_CLASSES = 16  # of a prediction; for more, a loop
 
 
 class CostGradient(NamedTuple):
-    """A loss and its gradient: all but the loss have the shapes of what they belong to."""
+    """A loss and its gradient: each part has the shape of its tensor."""
 
     loss: Tensor  # (members,)
     logits: Tensor  # (members, batch, logits)
@@ -30,12 +30,12 @@ class CostGradient(NamedTuple):
 
 
 def arrival(logits: Tensor, structure: Structure, layers: bool = False) -> list[Tensor]:
-    """Arrival at the leaves from logits, (..., logits)."""
+    """Return the arrival at the leaves from logits, (..., logits)."""
     if layers:
-        raise ValueError("the fused backend gives the arrival at the leaves only, however: layers=True; use native")
+        raise ValueError("the fused backend returns the arrival at the leaves only, got layers=True; use 'native'")
     rows = logits.reshape(-1, logits.shape[-2] if logits.dim() > 1 else 1, logits.shape[-1])
-    found: Tensor = _Arrival.apply(_nodes_first(rows), structure)  # type: ignore[no-untyped-call]
-    return [found.transpose(-1, -2).reshape(*logits.shape[:-1], structure.n_leaves).to(logits.dtype)]
+    result: Tensor = _Arrival.apply(_nodes_first(rows), structure)  # type: ignore[no-untyped-call]
+    return [result.transpose(-1, -2).reshape(*logits.shape[:-1], structure.n_leaves).to(logits.dtype)]
 
 
 def expected_cost(
@@ -47,17 +47,17 @@ def expected_cost(
     share: Tensor | None,
     structure: Structure,
 ) -> CostGradient:
-    """Eq. 4 for classes, and its gradient.
+    """Compute Eq. 4 for classes, and its gradient.
 
     Parameters
     ----------
     logits : Tensor of shape (members, batch, logits)
     bias : Tensor of shape (members, logits), optional
-        Added to the logits; so that the product that makes them need not write them twice.
+        Added to the logits here, so that their product is not written twice.
     numbers : Tensor of shape (members, batch or 1, leaves, classes)
-        Logits of classes at each leaf.
+        Class logits of each leaf.
     numbers_bias : Tensor of shape (members, leaves, classes), optional
-        Added to the numbers, where they differ by row.
+        Added to the class logits if they differ by row.
     target : Tensor of shape (batch,) or (members, batch)
     share : Tensor of shape (members or 1, batch), optional
         Of each row in the mean; even by default.
@@ -66,10 +66,11 @@ def expected_cost(
     constant = numbers.shape[1] == 1
     rows, n_classes = _nodes_first(logits), numbers.shape[-1]
     members, _, batch = rows.shape
-    own = numbers.movedim(1, -1).contiguous()  # (members, leaves, classes, batch or 1)
+    leaf_logits = numbers.movedim(1, -1).contiguous()  # (members, leaves, classes, batch or 1)
     plan = _plan(structure, batch, members, n_classes)
     rows_gradient = torch.empty_like(rows)
-    own_gradient = rows.new_empty((members, structure.n_leaves, n_classes) if constant else own.shape, dtype=own.dtype)
+    gradient_shape = (members, structure.n_leaves, n_classes) if constant else leaf_logits.shape
+    leaf_logits_gradient = rows.new_empty(gradient_shape, dtype=leaf_logits.dtype)
     bias_gradient = None if bias is None else torch.empty_like(bias)
     numbers_bias_gradient = None if numbers_bias is None else torch.empty_like(numbers_bias)
     loss = rows.new_empty(members, dtype=torch.float32)
@@ -88,22 +89,22 @@ def expected_cost(
         bias=bias,
         share=share,
         target=target,
-        numbers=own,
+        numbers=leaf_logits,
         numbers_bias=numbers_bias,
         logits_gradient=rows_gradient,
         bias_parts=bias_parts,
-        numbers_gradient=leaf_parts if constant else own_gradient,
+        numbers_gradient=leaf_parts if constant else leaf_logits_gradient,
         numbers_bias_parts=leaf_parts,
         loss_parts=loss_parts,
         even_share=1 / max(batch, 1),
     )
-    _finish(plan, bias_parts, bias_gradient, leaf_parts, own, own_gradient if constant else numbers_bias_gradient,
-            loss_parts, loss, constant, n_classes)  # fmt: skip
+    summed = leaf_logits_gradient if constant else numbers_bias_gradient
+    _finish(plan, bias_parts, bias_gradient, leaf_parts, leaf_logits, summed, loss_parts, loss, constant, n_classes)
     return CostGradient(
         loss,
         rows_gradient.transpose(-1, -2),
         bias_gradient,
-        own_gradient.unsqueeze(1) if constant else own_gradient.movedim(-1, 1),
+        leaf_logits_gradient.unsqueeze(1) if constant else leaf_logits_gradient.movedim(-1, 1),
         numbers_bias_gradient,
     )
 
@@ -111,7 +112,7 @@ def expected_cost(
 def probabilities(
     logits: Tensor, bias: Tensor | None, numbers: Tensor, numbers_bias: Tensor | None, structure: Structure
 ) -> Tensor:
-    """Probabilities of classes, (members, batch, classes): the mean of the leaves weighted by arrival (Eq. 5)."""
+    """Return class probabilities, (members, batch, classes): the mean of the leaves weighted by arrival (Eq. 5)."""
     constant = numbers.shape[1] == 1
     rows, n_classes = _nodes_first(logits), numbers.shape[-1]
     members, _, batch = rows.shape
@@ -131,7 +132,7 @@ def probabilities(
 def probabilities_of_best(
     logits: Tensor, bias: Tensor | None, numbers: Tensor, numbers_bias: Tensor | None, structure: Structure
 ) -> Tensor:
-    """Probabilities of classes, (members, batch, classes), at the leaf of the largest arrival (Eq. 6)."""
+    """Return class probabilities, (members, batch, classes), at the leaf of the largest arrival (Eq. 6)."""
     from tartree.ops import kernels
 
     rows, n_classes = _nodes_first(logits), numbers.shape[-1]
@@ -140,12 +141,13 @@ def probabilities_of_best(
     if not batch:
         return out
     plan = _plan(structure, batch, members, 1, predicts=True)
-    most = rows.new_empty((plan.n_parts, members, batch), dtype=torch.float32)
-    leaf = torch.empty(most.shape, dtype=torch.int64, device=rows.device)
-    plan.run("BEST", logits=rows, bias=bias, numbers_gradient=leaf, out=most)
-    own = numbers.movedim(1, -1).contiguous()
+    largest = rows.new_empty((plan.n_parts, members, batch), dtype=torch.float32)
+    leaf = torch.empty(largest.shape, dtype=torch.int64, device=rows.device)
+    plan.run("BEST", logits=rows, bias=bias, numbers_gradient=leaf, out=largest)
+    leaf_logits = numbers.movedim(1, -1).contiguous()
     kernels.pick[(-(-batch // 32), members)](
-        most, leaf, own, own if numbers_bias is None else numbers_bias, out, plan.n_parts, structure.n_leaves, batch,
+        largest, leaf, leaf_logits, leaf_logits if numbers_bias is None else numbers_bias, out, plan.n_parts,
+        structure.n_leaves, batch,
         n_classes, CONSTANT_LEAVES=numbers.shape[1] == 1, HAS_NUMBERS_BIAS=numbers_bias is not None,
         CLASS_BLOCK=class_block(n_classes), ROWS=32, num_warps=1,
     )  # fmt: skip
@@ -166,19 +168,19 @@ class _Arrival(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         if torch.is_grad_enabled():
             raise NotImplementedError(
-                "the fused backend gives first derivatives only, however: create_graph=True asks for more; "
+                "the fused backend must be differentiated once, got create_graph=True; "
                 "use ops.arrival(..., backend='reference')"
             )
         (rows,) = ctx.saved_tensors
         members, _, batch = rows.shape
-        found = torch.empty_like(rows)
+        result = torch.empty_like(rows)
         plan = _plan(ctx.structure, batch, members, 1)
-        plan.run("VALUES", logits=rows, numbers=gradient.contiguous(), logits_gradient=found)
-        return found, None
+        plan.run("VALUES", logits=rows, numbers=gradient.contiguous(), logits_gradient=result)
+        return result, None
 
 
 def class_block(n_classes: int) -> int:
-    """Places for classes in a kernel: a power of two, and few different ones, since each is a kernel of its own."""
+    """Return the columns for classes in a kernel: a power of two, and few different ones, since each compiles anew."""
     return max(16, 1 << (n_classes - 1).bit_length())
 
 
@@ -187,7 +189,7 @@ def _nodes_first(x: Tensor) -> Tensor:
 
 
 class _Plan:
-    """How the work of a structure is cut into programs."""
+    """Cuts the work on a structure into programs."""
 
     def __init__(
         self, structure: Structure, batch: int, members: int, n_classes: int, predicts: bool, by_row: bool
@@ -225,7 +227,7 @@ class _Plan:
 
         if not self.batch:
             return
-        structure, filler = self.structure, logits  # a pointer that is never followed
+        structure, filler = self.structure, logits  # a pointer that is never read
         leaves = structure.n_leaves
         tensors = (bias, share, target, numbers, numbers_bias, logits_gradient, bias_parts, numbers_gradient)
         bias_, share_, target_, numbers_, numbers_bias_, gradient_, bias_parts_, numbers_gradient_ = (
@@ -271,7 +273,7 @@ class _Plan:
                 ends[0], roots, ends[1], ends[2], self.batch, structure.n_decisions, leaves, *sizes, TOP=top,
                 LEVELS=levels, TOGETHER=self.together, MODE=number, WITH_LOSS=loss_parts is not None, **flags,
             )  # fmt: skip
-            # The next tier: its leaves are the roots of this one, and have been told what is expected there.
+            # The next tier: its leaves are the roots of this one, whose expected values have just been written.
             numbers_, leaves, number, flags["HAS_NUMBERS_BIAS"] = roots, 1 << top, kernels.VALUES, False
 
 
@@ -294,7 +296,7 @@ def _finish(
     constant: bool,
     n_classes: int,
 ) -> None:
-    """Add up what the programs found."""
+    """Add up the partial sums of the programs."""
     from tartree.ops import kernels
 
     n_biases = 0 if bias_gradient is None else bias_gradient.numel()

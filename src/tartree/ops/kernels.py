@@ -5,15 +5,15 @@ leaves, up for the expected values and the gradient. Tensors are nodes first, ``
 rows of a block are contiguous. Inside, tiles are ``(rows, nodes)``: the two children of a node are then neighbours, and
 `tl.join` and `tl.split` are a step down and a step up.
 
-What happens at the leaves is one of these:
+At the leaves, a kernel does one of these:
 
 - ``ARRIVE``: write the arrival, and end.
-- ``VALUES``: read the value of each leaf and row (a gradient, or what a lower part of the tree expects).
-- ``CONSTANT``: leaves that say the same of every row; value is the cross entropy of the row's class. Sums what arrives
-  of each class at each leaf.
-- ``NUMBERS``: leaves that say something else of each row; writes the gradient of what they say.
-- ``PREDICT_CONSTANT``, ``PREDICT_NUMBERS``: sums the probabilities of classes by arrival, and ends.
-- ``BEST``: notes the leaf of the largest arrival, and ends.
+- ``VALUES``: read the value of each leaf and row (a gradient, or the expected value of a lower part of the tree).
+- ``CONSTANT``: leaves with the same class logits for every row; the value is the cross entropy of the row's class. Sums
+  the arrival of each class at each leaf.
+- ``NUMBERS``: leaves with class logits that differ by row; writes their gradient.
+- ``PREDICT_CONSTANT``, ``PREDICT_NUMBERS``: sums the class probabilities by arrival, and ends.
+- ``BEST``: writes the leaf of the largest arrival, and ends.
 """
 
 # Kernels are compiled from source, not run: annotations and types are Triton's own.
@@ -33,7 +33,7 @@ PREDICT_CONSTANT = tl.constexpr(4)
 PREDICT_NUMBERS = tl.constexpr(5)
 BEST = tl.constexpr(6)
 
-#: Numbers that Triton must not look at: it would compile a kernel anew for some of them, and gain nothing.
+#: Arguments that Triton must not specialise on: it would compile a kernel anew for some values, and gain nothing.
 SIZES = [
     *("depth", "n_nodes", "n_all", "n_leaves", "n_classes", "share_stride", "target_stride"),
     *("n_blocks", "n_biases", "bias_programs", "leaf_programs", "n_parts"),
@@ -42,7 +42,7 @@ SIZES = [
 
 @triton.jit
 def _sigmoids(z):
-    """sigmoid(z) and sigmoid(-z), from one exponential; neither rounds to 0 too early."""
+    """Return sigmoid(z) and sigmoid(-z) from one exponential; neither rounds to 0 too early."""
     e = tl.exp(-tl.abs(z))
     large = 1.0 / (1.0 + e)
     small = e * large
@@ -51,7 +51,7 @@ def _sigmoids(z):
 
 @triton.jit
 def _load_rows(pointer, bias, nodes, rows, inside, batch, HAS_BIAS: tl.constexpr):
-    """Logits of some nodes and rows, with their biases: a tile (rows, nodes)."""
+    """Load the logits of some nodes and rows, with their biases: a tile (rows, nodes)."""
     z = tl.load(pointer + nodes[None, :] * batch + rows[:, None], mask=inside[:, None], other=0.0).to(tl.float32)
     if HAS_BIAS:
         z += tl.load(bias + nodes)[None, :]
@@ -59,12 +59,12 @@ def _load_rows(pointer, bias, nodes, rows, inside, batch, HAS_BIAS: tl.constexpr
 
 
 @triton.jit
-def _said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS: tl.constexpr):
-    """What leaves say of a class: a tile (rows, leaves)."""
-    said = tl.load(own + c * batch, mask=there, other=0.0).to(tl.float32)
+def _leaf_logit(base, base_bias, c, batch, mask, real, HAS_NUMBERS_BIAS: tl.constexpr):
+    """Load the logit of a class at some leaves: a tile (rows, leaves)."""
+    logit = tl.load(base + c * batch, mask=mask, other=0.0).to(tl.float32)
     if HAS_NUMBERS_BIAS:
-        said += tl.load(own_bias + c, mask=real, other=0.0)[None, :]
-    return said
+        logit += tl.load(base_bias + c, mask=real, other=0.0)[None, :]
+    return logit
 
 
 @triton.jit
@@ -90,28 +90,28 @@ def _at_leaves(
     CLASS_BLOCK: tl.constexpr,
     HAS_NUMBERS_BIAS: tl.constexpr,
 ):
-    """Values of leaves, a tile (rows, leaves), from their arrival, with what is written on the way."""
+    """Return the values of leaves, a tile (rows, leaves), from their arrival; write the outputs of the mode."""
     ROWS: tl.constexpr = p.shape[0]
     LEAVES: tl.constexpr = p.shape[1]
     v = p
-    there = inside[:, None] & real[None, :]
+    mask = inside[:, None] & real[None, :]
     if MODE == ARRIVE:
-        tl.store(out + (member * n_leaves + leaves[None, :]) * batch + rows[:, None], p, mask=there)
+        tl.store(out + (member * n_leaves + leaves[None, :]) * batch + rows[:, None], p, mask=mask)
     elif MODE == VALUES:
-        v = tl.load(numbers + (member * n_leaves + leaves[None, :]) * batch + rows[:, None], mask=there, other=0.0)
+        v = tl.load(numbers + (member * n_leaves + leaves[None, :]) * batch + rows[:, None], mask=mask, other=0.0)
         v = v.to(tl.float32)
     elif MODE == BEST:
-        most, which = tl.max(
+        largest, index = tl.max(
             tl.where(real[None, :], p, -1.0), 1, return_indices=True, return_indices_tie_break_left=True
         )
-        place = (part * tl.num_programs(2) + member) * batch + rows
-        tl.store(out + place, most, mask=inside)
-        tl.store(numbers_gradient + place, tl.min(leaves, 0) + which, mask=inside)
+        position = (part * tl.num_programs(2) + member) * batch + rows
+        tl.store(out + position, largest, mask=inside)
+        tl.store(numbers_gradient + position, tl.min(leaves, 0) + index, mask=inside)
     elif MODE == CONSTANT or MODE == PREDICT_CONSTANT:
-        own = numbers + member * n_leaves * n_classes
+        base = numbers + member * n_leaves * n_classes
         classes = tl.arange(0, CLASS_BLOCK)
-        known = real[:, None] & (classes < n_classes)[None, :]
-        table = tl.load(own + leaves[:, None] * n_classes + classes[None, :], mask=known, other=float("-inf"))
+        class_mask = real[:, None] & (classes < n_classes)[None, :]
+        table = tl.load(base + leaves[:, None] * n_classes + classes[None, :], mask=class_mask, other=float("-inf"))
         table = tl.where(real[:, None], table.to(tl.float32), 0.0)  # (leaves, classes)
         top = tl.max(table, 1)
         exponents = tl.exp(table - top[:, None])
@@ -119,75 +119,77 @@ def _at_leaves(
         if MODE == CONSTANT:
             log_total = top + tl.log(total)
             label = tl.load(target + rows, mask=inside, other=0)
-            picked = tl.load(own + leaves[None, :] * n_classes + label[:, None], mask=there, other=0.0)
-            v = tl.where(there, log_total[None, :] - picked.to(tl.float32), 0.0)
-            place = numbers_gradient + ((part * tl.num_programs(2) + member) * n_leaves + leaves) * n_classes
+            target_logit = tl.load(base + leaves[None, :] * n_classes + label[:, None], mask=mask, other=0.0)
+            v = tl.where(mask, log_total[None, :] - target_logit.to(tl.float32), 0.0)
+            position = numbers_gradient + ((part * tl.num_programs(2) + member) * n_leaves + leaves) * n_classes
             if LEAVES >= 16:
                 chosen = (classes[:, None] == label[None, :]).to(tl.float32)  # (classes, rows)
                 mass = tl.dot(chosen, p, input_precision="ieee")  # (classes, leaves)
-                tl.store(place[None, :] + classes[:, None], mass, mask=real[None, :] & (classes < n_classes)[:, None])
-            else:
-                for c in range(n_classes):
-                    tl.store(place + c, tl.sum(tl.where(label[:, None] == c, p, 0.0), 0), mask=real)
-        else:
-            said = exponents / total[:, None]  # (leaves, classes)
-            place = out + ((part * tl.num_programs(2) + member) * batch + rows) * n_classes
-            if LEAVES >= 16:
-                answer = tl.dot(p, said, input_precision="ieee")  # (rows, classes)
                 tl.store(
-                    place[:, None] + classes[None, :], answer, mask=inside[:, None] & (classes < n_classes)[None, :]
+                    position[None, :] + classes[:, None], mass, mask=real[None, :] & (classes < n_classes)[:, None]
                 )
             else:
                 for c in range(n_classes):
-                    column = tl.sum(tl.where((classes == c)[None, :], said, 0.0), 1)  # (leaves,)
-                    tl.store(place + c, tl.sum(p * column[None, :], 1), mask=inside)
+                    tl.store(position + c, tl.sum(tl.where(label[:, None] == c, p, 0.0), 0), mask=real)
+        else:
+            shares = exponents / total[:, None]  # (leaves, classes)
+            position = out + ((part * tl.num_programs(2) + member) * batch + rows) * n_classes
+            if LEAVES >= 16:
+                answer = tl.dot(p, shares, input_precision="ieee")  # (rows, classes)
+                tl.store(
+                    position[:, None] + classes[None, :], answer, mask=inside[:, None] & (classes < n_classes)[None, :]
+                )
+            else:
+                for c in range(n_classes):
+                    column = tl.sum(tl.where((classes == c)[None, :], shares, 0.0), 1)  # (leaves,)
+                    tl.store(position + c, tl.sum(p * column[None, :], 1), mask=inside)
     elif MODE == PREDICT_NUMBERS and CLASSES > 0:
-        # No loop waits for what it loads: all loads of a pass are under way at once, and later ones are in the cache.
-        own = numbers + (member * n_leaves + leaves[None, :]) * CLASSES * batch + rows[:, None]
-        own_bias = numbers_bias + (member * n_leaves + leaves) * CLASSES
+        # No loop waits for its loads: all loads of a pass run at once, and later ones hit the cache.
+        base = numbers + (member * n_leaves + leaves[None, :]) * CLASSES * batch + rows[:, None]
+        base_bias = numbers_bias + (member * n_leaves + leaves) * CLASSES
         top = tl.full([ROWS, LEAVES], float("-inf"), tl.float32)
         for c in tl.static_range(CLASSES):
-            top = tl.maximum(top, _said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS))
+            top = tl.maximum(top, _leaf_logit(base, base_bias, c, batch, mask, real, HAS_NUMBERS_BIAS))
         total = tl.zeros([ROWS, LEAVES], tl.float32)
         for c in tl.static_range(CLASSES):
-            total += tl.exp(_said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS) - top)
+            total += tl.exp(_leaf_logit(base, base_bias, c, batch, mask, real, HAS_NUMBERS_BIAS) - top)
         arriving = tl.where(real[None, :], p / total, 0.0)
-        place = out + ((part * tl.num_programs(2) + member) * batch + rows) * CLASSES
+        position = out + ((part * tl.num_programs(2) + member) * batch + rows) * CLASSES
         for c in tl.static_range(CLASSES):
-            answer = arriving * tl.exp(_said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS) - top)
-            tl.store(place + c, tl.sum(answer, 1), mask=inside)
+            answer = arriving * tl.exp(_leaf_logit(base, base_bias, c, batch, mask, real, HAS_NUMBERS_BIAS) - top)
+            tl.store(position + c, tl.sum(answer, 1), mask=inside)
     else:  # NUMBERS or PREDICT_NUMBERS
-        own = numbers + (member * n_leaves + leaves[None, :]) * n_classes * batch + rows[:, None]
-        own_bias = numbers_bias + (member * n_leaves + leaves) * n_classes
+        base = numbers + (member * n_leaves + leaves[None, :]) * n_classes * batch + rows[:, None]
+        base_bias = numbers_bias + (member * n_leaves + leaves) * n_classes
         top = tl.full([ROWS, LEAVES], float("-inf"), tl.float32)
         total = tl.zeros([ROWS, LEAVES], tl.float32)
-        picked = tl.zeros([ROWS, LEAVES], tl.float32)
+        target_logit = tl.zeros([ROWS, LEAVES], tl.float32)
         label = rows
         if MODE == NUMBERS:
             label = tl.load(target + rows, mask=inside, other=0)
         for c in range(n_classes):
-            said = _said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS)
-            higher = tl.maximum(top, said)
-            total = total * tl.exp(top - higher) + tl.exp(said - higher)
+            logit = _leaf_logit(base, base_bias, c, batch, mask, real, HAS_NUMBERS_BIAS)
+            higher = tl.maximum(top, logit)
+            total = total * tl.exp(top - higher) + tl.exp(logit - higher)
             top = higher
             if MODE == NUMBERS:
-                picked = tl.where(label[:, None] == c, said, picked)
+                target_logit = tl.where(label[:, None] == c, logit, target_logit)
         log_total = top + tl.log(total)
         if MODE == NUMBERS:
-            v = tl.where(there, log_total - picked, 0.0)
+            v = tl.where(mask, log_total - target_logit, 0.0)
         for c in range(n_classes):
-            said = _said(own, own_bias, c, batch, there, real, HAS_NUMBERS_BIAS)
-            answer = p * tl.exp(said - log_total)
+            logit = _leaf_logit(base, base_bias, c, batch, mask, real, HAS_NUMBERS_BIAS)
+            answer = p * tl.exp(logit - log_total)
             if MODE == NUMBERS:
                 gradient = tl.where(label[:, None] == c, answer - p, answer)
-                place = (member * n_leaves + leaves[None, :]) * n_classes * batch + rows[:, None] + c * batch
-                tl.store(numbers_gradient + place, gradient, mask=there)
+                position = (member * n_leaves + leaves[None, :]) * n_classes * batch + rows[:, None] + c * batch
+                tl.store(numbers_gradient + position, gradient, mask=mask)
                 if HAS_NUMBERS_BIAS:
                     first = ((part * tl.num_programs(2) + member) * n_leaves + leaves) * n_classes
                     tl.store(numbers_bias_parts + first + c, tl.sum(gradient, 0), mask=real)
             else:
-                place = out + ((part * tl.num_programs(2) + member) * batch + rows) * n_classes
-                tl.store(place + c, tl.sum(tl.where(real[None, :], answer, 0.0), 1), mask=inside)
+                position = out + ((part * tl.num_programs(2) + member) * batch + rows) * n_classes
+                tl.store(position + c, tl.sum(tl.where(real[None, :], answer, 0.0), 1), mask=inside)
     return v
 
 
@@ -225,7 +227,7 @@ def binary(
     HAS_SHARE: tl.constexpr,
     WITH_LOSS: tl.constexpr,
 ):
-    """Trees whose nodes have two children of their own: one program a block of rows, subtree and member."""
+    """Binary trees: one program for each block of rows, subtree and member."""
     block, subtree, member = tl.program_id(0), tl.program_id(1), tl.program_id(2).to(tl.int64)
     # A thread takes few rows and all nodes: then nothing moves between threads on the way down and up.
     rows = tl.max_contiguous(block * ROWS + tl.arange(0, ROWS), TOGETHER)
@@ -276,8 +278,8 @@ def binary(
             p_left, p_right = tl.split(tl.reshape(p, [ROWS, 1 << d, 2]))
             v_left, v_right = tl.split(tl.reshape(v, [ROWS, 1 << d, 2]))
             gradient = p_left * right * (v_left - v_right)
-            place = logits_gradient + member * n_nodes * batch + nodes[None, :] * batch + rows[:, None]
-            tl.store(place, gradient, mask=inside[:, None])
+            position = logits_gradient + member * n_nodes * batch + nodes[None, :] * batch + rows[:, None]
+            tl.store(position, gradient, mask=inside[:, None])
             if HAS_BIAS:
                 first = (block * tl.num_programs(2) + member) * n_nodes
                 tl.store(bias_parts + first + nodes, tl.sum(gradient, 0))
@@ -328,7 +330,7 @@ def layered(
     HAS_SHARE: tl.constexpr,
     WITH_LOSS: tl.constexpr,
 ):
-    """Any window and stride: one program a block of rows and member, layer by layer through memory that stays near."""
+    """Any window and stride: one program for each block of rows and member, layer by layer through cached memory."""
     block, member = tl.program_id(0), tl.program_id(2).to(tl.int64)
     rows = block * ROWS + tl.arange(0, ROWS)
     inside = rows < batch
@@ -344,29 +346,29 @@ def layered(
     # Branching of all nodes.
     for start in range(0, n_nodes, NODES):
         nodes = start + tl.arange(0, NODES)
-        there = inside[:, None] & (nodes < n_nodes)[None, :]
+        mask = inside[:, None] & (nodes < n_nodes)[None, :]
         if WINDOW == 2:
-            z = tl.load(z_of + nodes[None, :] * batch, mask=there, other=0.0).to(tl.float32)
+            z = tl.load(z_of + nodes[None, :] * batch, mask=mask, other=0.0).to(tl.float32)
             if HAS_BIAS:
                 z += tl.load(bias_of + nodes, mask=nodes < n_nodes, other=0.0)[None, :]
             left, right = _sigmoids(z)
-            tl.store(b_of + (2 * nodes)[None, :] * batch, left, mask=there)
-            tl.store(b_of + (2 * nodes + 1)[None, :] * batch, right, mask=there)
+            tl.store(b_of + (2 * nodes)[None, :] * batch, left, mask=mask)
+            tl.store(b_of + (2 * nodes + 1)[None, :] * batch, right, mask=mask)
         else:
             top = tl.full([ROWS, NODES], float("-inf"), tl.float32)
             total = tl.zeros([ROWS, NODES], tl.float32)
             for j in range(WINDOW):
-                z = tl.load(z_of + (nodes * WINDOW + j)[None, :] * batch, mask=there, other=0.0).to(tl.float32)
+                z = tl.load(z_of + (nodes * WINDOW + j)[None, :] * batch, mask=mask, other=0.0).to(tl.float32)
                 if HAS_BIAS:
                     z += tl.load(bias_of + nodes * WINDOW + j, mask=nodes < n_nodes, other=0.0)[None, :]
                 higher = tl.maximum(top, z)
                 total = total * tl.exp(top - higher) + tl.exp(z - higher)
                 top = higher
             for j in range(WINDOW):
-                z = tl.load(z_of + (nodes * WINDOW + j)[None, :] * batch, mask=there, other=0.0).to(tl.float32)
+                z = tl.load(z_of + (nodes * WINDOW + j)[None, :] * batch, mask=mask, other=0.0).to(tl.float32)
                 if HAS_BIAS:
                     z += tl.load(bias_of + nodes * WINDOW + j, mask=nodes < n_nodes, other=0.0)[None, :]
-                tl.store(b_of + (nodes * WINDOW + j)[None, :] * batch, tl.exp(z - top) / total, mask=there)
+                tl.store(b_of + (nodes * WINDOW + j)[None, :] * batch, tl.exp(z - top) / total, mask=mask)
     tl.store(p_of, arriving[:, None], mask=inside[:, None])
     tl.debug_barrier()  # what one thread has written, others read
     # Down: each node gathers from its parents.
@@ -379,12 +381,12 @@ def layered(
             for j in tl.static_range(WINDOW):
                 parents = (children - j) // STRIDE
                 real = (children >= j) & ((children - j) % STRIDE == 0) & (parents < width)
-                there = inside[:, None] & real[None, :]
-                flow = tl.load(p_of + (above + parents)[None, :] * batch, mask=there, other=0.0)
-                share_of = tl.load(b_of + ((above + parents) * WINDOW + j)[None, :] * batch, mask=there, other=0.0)
+                mask = inside[:, None] & real[None, :]
+                flow = tl.load(p_of + (above + parents)[None, :] * batch, mask=mask, other=0.0)
+                share_of = tl.load(b_of + ((above + parents) * WINDOW + j)[None, :] * batch, mask=mask, other=0.0)
                 p += flow * share_of
-            there = inside[:, None] & (children < width_below)[None, :]
-            tl.store(p_of + (below + children)[None, :] * batch, p, mask=there)
+            mask = inside[:, None] & (children < width_below)[None, :]
+            tl.store(p_of + (below + children)[None, :] * batch, p, mask=mask)
         tl.debug_barrier()
         above, width = below, width_below
     # At the leaves, a block at a time.
@@ -393,8 +395,8 @@ def layered(
     for start in range(0, n_leaves, NODES):
         leaves = start + tl.arange(0, NODES)
         real = leaves < n_leaves
-        there = inside[:, None] & real[None, :]
-        p = tl.load(p_of + (above + leaves)[None, :] * batch, mask=there, other=0.0)
+        mask = inside[:, None] & real[None, :]
+        p = tl.load(p_of + (above + leaves)[None, :] * batch, mask=mask, other=0.0)
         v = _at_leaves(
             p,
             leaves,
@@ -418,7 +420,7 @@ def layered(
             HAS_NUMBERS_BIAS,
         )
         if MODE != ARRIVE and not predicts:
-            tl.store(v_of + (above + leaves)[None, :] * batch, v, mask=there)
+            tl.store(v_of + (above + leaves)[None, :] * batch, v, mask=mask)
     if MODE != ARRIVE and not predicts:
         tl.debug_barrier()
         # Up: each node asks its children.
@@ -429,20 +431,20 @@ def layered(
             for start in range(0, width, NODES):
                 nodes = start + tl.arange(0, NODES)
                 real = nodes < width
-                there = inside[:, None] & real[None, :]
+                mask = inside[:, None] & real[None, :]
                 v = tl.zeros([ROWS, NODES], tl.float32)
                 for j in tl.static_range(WINDOW):
-                    share_of = tl.load(b_of + ((above + nodes) * WINDOW + j)[None, :] * batch, mask=there, other=0.0)
-                    child = tl.load(v_of + (below + nodes * STRIDE + j)[None, :] * batch, mask=there, other=0.0)
+                    share_of = tl.load(b_of + ((above + nodes) * WINDOW + j)[None, :] * batch, mask=mask, other=0.0)
+                    child = tl.load(v_of + (below + nodes * STRIDE + j)[None, :] * batch, mask=mask, other=0.0)
                     v += share_of * child
-                tl.store(v_of + (above + nodes)[None, :] * batch, v, mask=there)
-                p = tl.load(p_of + (above + nodes)[None, :] * batch, mask=there, other=0.0)
+                tl.store(v_of + (above + nodes)[None, :] * batch, v, mask=mask)
+                p = tl.load(p_of + (above + nodes)[None, :] * batch, mask=mask, other=0.0)
                 for j in tl.static_range(LOGITS):
-                    share_of = tl.load(b_of + ((above + nodes) * WINDOW + j)[None, :] * batch, mask=there, other=0.0)
-                    child = tl.load(v_of + (below + nodes * STRIDE + j)[None, :] * batch, mask=there, other=0.0)
+                    share_of = tl.load(b_of + ((above + nodes) * WINDOW + j)[None, :] * batch, mask=mask, other=0.0)
+                    child = tl.load(v_of + (below + nodes * STRIDE + j)[None, :] * batch, mask=mask, other=0.0)
                     gradient = p * share_of * (child - v)
                     row = member * n_nodes * LOGITS + (above + nodes) * LOGITS + j
-                    tl.store(logits_gradient + row[None, :] * batch + rows[:, None], gradient, mask=there)
+                    tl.store(logits_gradient + row[None, :] * batch + rows[:, None], gradient, mask=mask)
                     if HAS_BIAS:
                         first = block.to(tl.int64) * tl.num_programs(2) * n_nodes * LOGITS
                         tl.store(bias_parts + first + row, tl.sum(gradient, 0), mask=real)
@@ -491,24 +493,24 @@ def finish(
     elif program < bias_programs + leaf_programs:
         leaves = (program - bias_programs) * LEAVES + tl.arange(0, LEAVES)
         classes = tl.arange(0, CLASS_BLOCK)
-        there = (leaves < n_leaves)[:, None] & (classes < n_classes)[None, :]
-        place = leaves[:, None] * n_classes + classes[None, :]
+        mask = (leaves < n_leaves)[:, None] & (classes < n_classes)[None, :]
+        position = leaves[:, None] * n_classes + classes[None, :]
         leaf_total = tl.zeros([LEAVES, CLASS_BLOCK], tl.float32)
         for start in range(0, n_blocks, BLOCKS):
             k = start + blocks
             some_leaves = tl.load(
-                leaf_parts + k[:, None, None].to(tl.int64) * n_leaves * n_classes + place[None, :, :],
-                mask=(k < n_blocks)[:, None, None] & there[None, :, :],
+                leaf_parts + k[:, None, None].to(tl.int64) * n_leaves * n_classes + position[None, :, :],
+                mask=(k < n_blocks)[:, None, None] & mask[None, :, :],
                 other=0.0,
             )
             leaf_total += tl.sum(some_leaves, 0)
         if CONSTANT_LEAVES:  # of mass(c) * (log sum exp - number(c)), summed over c
-            said = tl.load(numbers + place, mask=there, other=float("-inf")).to(tl.float32)
-            said = tl.where((leaves < n_leaves)[:, None], said, 0.0)
-            exponents = tl.exp(said - tl.max(said, 1)[:, None])
+            logit = tl.load(numbers + position, mask=mask, other=float("-inf")).to(tl.float32)
+            logit = tl.where((leaves < n_leaves)[:, None], logit, 0.0)
+            exponents = tl.exp(logit - tl.max(logit, 1)[:, None])
             softmax = exponents / tl.sum(exponents, 1)[:, None]
             leaf_total = softmax * tl.sum(leaf_total, 1)[:, None] - leaf_total
-        tl.store(leaf_gradient + place, leaf_total, mask=there)
+        tl.store(leaf_gradient + position, leaf_total, mask=mask)
     else:
         member = program - bias_programs - leaf_programs
         loss_total = tl.zeros([BLOCKS], tl.float32)
@@ -520,8 +522,8 @@ def finish(
 
 @triton.jit(do_not_specialize=SIZES)
 def pick(
-    most,  # (parts, members, batch): the largest arrival of each part of the tree
-    leaf,  # (parts, members, batch): and where
+    largest,  # (parts, members, batch): the largest arrival of each part of the tree
+    leaf,  # (parts, members, batch): its leaf
     numbers,  # (members, leaves, classes, batch or 1)
     numbers_bias,  # (members, leaves, classes)
     out,  # (members, batch, classes)
@@ -534,28 +536,28 @@ def pick(
     CLASS_BLOCK: tl.constexpr,
     ROWS: tl.constexpr,
 ):
-    """Probabilities of classes at the leaf of the largest arrival."""
+    """Write the class probabilities at the leaf of the largest arrival."""
     member = tl.program_id(1).to(tl.int64)
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = rows < batch
     best = tl.full([ROWS], -1.0, tl.float32)
     chosen = tl.zeros([ROWS], tl.int64)
     for part in range(n_parts):
-        place = (part * tl.num_programs(1) + member) * batch + rows
-        p = tl.load(most + place, mask=inside, other=-1.0)
-        u = tl.load(leaf + place, mask=inside, other=0)
+        position = (part * tl.num_programs(1) + member) * batch + rows
+        p = tl.load(largest + position, mask=inside, other=-1.0)
+        u = tl.load(leaf + position, mask=inside, other=0)
         chosen = tl.where(p > best, u, chosen)
         best = tl.maximum(p, best)
     classes = tl.arange(0, CLASS_BLOCK)
-    there = inside[:, None] & (classes < n_classes)[None, :]
-    place = (member * n_leaves + chosen[:, None]) * n_classes + classes[None, :]
+    mask = inside[:, None] & (classes < n_classes)[None, :]
+    position = (member * n_leaves + chosen[:, None]) * n_classes + classes[None, :]
     if CONSTANT_LEAVES:
-        said = tl.load(numbers + place, mask=there, other=float("-inf")).to(tl.float32)
+        logit = tl.load(numbers + position, mask=mask, other=float("-inf")).to(tl.float32)
     else:
-        said = tl.load(numbers + place * batch + rows[:, None], mask=there, other=float("-inf")).to(tl.float32)
+        logit = tl.load(numbers + position * batch + rows[:, None], mask=mask, other=float("-inf")).to(tl.float32)
         if HAS_NUMBERS_BIAS:
-            said += tl.load(numbers_bias + place, mask=there, other=0.0)
-    said = tl.where(inside[:, None], said, 0.0)
-    exponents = tl.exp(said - tl.max(said, 1)[:, None])
+            logit += tl.load(numbers_bias + position, mask=mask, other=0.0)
+    logit = tl.where(inside[:, None], logit, 0.0)
+    exponents = tl.exp(logit - tl.max(logit, 1)[:, None])
     softmax = exponents / tl.sum(exponents, 1)[:, None]
-    tl.store(out + (member * batch + rows[:, None]) * n_classes + classes[None, :], softmax, mask=there)
+    tl.store(out + (member * batch + rows[:, None]) * n_classes + classes[None, :], softmax, mask=mask)

@@ -265,7 +265,7 @@ def _refuse_second_derivatives() -> None:
     """Gradients are enabled in a backward only for those who differentiate it; what it computes has no graph."""
     if torch.is_grad_enabled():
         raise NotImplementedError(
-            "the native backend gives first derivatives only, however: create_graph=True asks for more; "
+            "the native backend must be differentiated once, got create_graph=True; "
             "use ops.arrival(..., backend='reference')"
         )
 

@@ -18,12 +18,12 @@ def branch(logits: Tensor, structure: Structure) -> Tensor:
                 continue
             if n_children == 2:
                 z = logits[..., position : position + 1]  # (..., 1)
-                own = torch.cat([z, torch.zeros_like(z)], dim=-1)
+                node_logits = torch.cat([z, torch.zeros_like(z)], dim=-1)
                 position += 1
             else:
-                own = logits[..., position : position + n_children]  # (..., children)
+                node_logits = logits[..., position : position + n_children]  # (..., children)
                 position += n_children
-            probabilities.append(torch.softmax(own, dim=-1))
+            probabilities.append(torch.softmax(node_logits, dim=-1))
     return torch.cat([logits[..., :0], *probabilities], dim=-1)  # (..., branches)
 
 

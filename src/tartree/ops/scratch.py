@@ -38,13 +38,15 @@ class _Pool:
             while self.returned:
                 self.free.append(self.returned.popleft())
                 self.lent -= self.free[-1].nbytes
-            places = [i for i, own in enumerate(self.free) if own.numel() == size and own.dtype == like.dtype]
-            buffer = self.free.pop(places[-1]) if places else like.new_empty(size)
+            matching = [
+                i for i, buffer_ in enumerate(self.free) if buffer_.numel() == size and buffer_.dtype == like.dtype
+            ]
+            buffer = self.free.pop(matching[-1]) if matching else like.new_empty(size)
             self.lent += buffer.nbytes
             self.loans += 1
             now, before = self.peaks if self.loans % LATELY else (0, self.peaks[0])
             self.peaks = max(now, self.lent), before
-            held = self.lent + sum(own.nbytes for own in self.free)
+            held = self.lent + sum(b.nbytes for b in self.free)
             while self.free and held > max(self.peaks):
                 held -= self.free.pop(0).nbytes
         return buffer

@@ -20,9 +20,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.model import FittedModel, HasModel, fitted_model
-from tartree.nn import Selection, Tree, UniformDecision
+from tartree.nn import Selection, Tree
+from tartree.nn.families import is_fixed, linear_parameters, step_parameters
 from tartree.structure import Structure
 
 #: Share of the arrival that the used leaves get together, with selection "multi".
@@ -141,7 +141,7 @@ def longest_path(structure: Structure, is_used: NDArray[np.bool_]) -> int:
 def features_per_condition(tree: Tree) -> NDArray[np.float64]:
     """Return the mean number of features of a condition, (members,)."""
     members = len(next(iter(tree.parameters()), torch.empty(1)))
-    if not tree.structure.n_logits or isinstance(tree.decision, UniformDecision):
+    if not tree.structure.n_logits or is_fixed(tree.decision):
         return np.zeros(members)
     if step_parameters(tree.decision) is not None:
         return np.ones(members)

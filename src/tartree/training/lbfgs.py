@@ -70,11 +70,11 @@ def solve(tree: Tree, rows: Rows, recipe: Recipe, callbacks: Sequence[Callback] 
     try:
         options = {"maxiter": recipe.epochs, "maxfun": 10 * recipe.epochs, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 20}
         with enough_threads(tree, len(rows)):
-            found = minimize(
+            result = minimize(
                 objective, _read(parameters), jac=True, method="L-BFGS-B", callback=report, options=options
             )
-        _write(parameters, found.x)
-        if found.status == 1:  # iterations or evaluations ran out
+        _write(parameters, result.x)
+        if result.status == 1:  # iterations or evaluations ran out
             warnings.warn(
                 f"L-BFGS ended before the optimum, after {len(history)} iterations; give more epochs, now "
                 f"{recipe.epochs}, or scale the columns",

@@ -48,8 +48,8 @@ class Step:
         self.is_noisy = bool(torch.as_tensor(noise).any())
         decision: list[Tensor] = list(tree.decision.parameters())
         leaf: list[Tensor] = list(tree.leaf.parameters())
-        own = {id(p) for p in (*decision, *leaf)}
-        rest: list[Tensor] = [p for p in tree.parameters() if id(p) not in own]  # temperatures
+        in_parts = {id(p) for p in (*decision, *leaf)}
+        rest: list[Tensor] = [p for p in tree.parameters() if id(p) not in in_parts]  # temperatures
         groups: list[Group] = [
             (decision, recipe.decision_decay / n_batches),
             (leaf, recipe.leaf_decay / n_batches),

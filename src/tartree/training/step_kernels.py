@@ -19,8 +19,8 @@ def gather(x, target, order, clock, x_out, target_out, index, n_batches, size, n
     tl.store(target_out + i, tl.load(target + row))
     for start in range(0, n_features, FEATURES):
         features = start + tl.arange(0, FEATURES)
-        there = features < n_features
-        tl.store(x_out + i * n_features + features, tl.load(x + row * n_features + features, mask=there), mask=there)
+        mask = features < n_features
+        tl.store(x_out + i * n_features + features, tl.load(x + row * n_features + features, mask=mask), mask=mask)
 
 
 @triton.jit
@@ -28,10 +28,10 @@ def advance(clock, paces, pace, loss, losses, n_batches, share, n_members, MEMBE
     """The end of a step: note its loss, and set the pace of the next."""
     step = tl.load(clock)
     members = tl.arange(0, MEMBERS)
-    there = members < n_members
-    place = losses + (step // n_batches) * n_members + members
-    total = tl.load(place, mask=there, other=0.0) + share * tl.load(loss + members, mask=there, other=0.0)
-    tl.store(place, total, mask=there)
+    mask = members < n_members
+    position = losses + (step // n_batches) * n_members + members
+    total = tl.load(position, mask=mask, other=0.0) + share * tl.load(loss + members, mask=mask, other=0.0)
+    tl.store(position, total, mask=mask)
     tl.store(clock, step + 1)
     numbers = tl.arange(0, 4)
     tl.store(pace + numbers, tl.load(paces + (step + 1) * 4 + numbers))
@@ -40,18 +40,18 @@ def advance(clock, paces, pace, loss, losses, n_batches, share, n_members, MEMBE
 @triton.jit
 def _update(program, parameter, gradient, mean, square, pace, size, decay, SIZE: tl.constexpr):
     i = program.to(tl.int64) * SIZE + tl.arange(0, SIZE)
-    there = i < size
+    mask = i < size
     rate, step_size, scale = tl.load(pace), tl.load(pace + 1), tl.load(pace + 2)
-    g = tl.load(gradient + i, mask=there, other=0.0).to(tl.float32)
-    m = tl.load(mean + i, mask=there, other=0.0)
-    v = tl.load(square + i, mask=there, other=0.0)
-    p = tl.load(parameter + i, mask=there, other=0.0)
+    g = tl.load(gradient + i, mask=mask, other=0.0).to(tl.float32)
+    m = tl.load(mean + i, mask=mask, other=0.0)
+    v = tl.load(square + i, mask=mask, other=0.0)
+    p = tl.load(parameter + i, mask=mask, other=0.0)
     m += 0.1 * (g - m)
     v += 0.001 * (g * g - v)
     p -= p * (rate * decay) + step_size * m / (tl.sqrt(v) * scale + 1e-8)
-    tl.store(parameter + i, p, mask=there)
-    tl.store(mean + i, m, mask=there)
-    tl.store(square + i, v, mask=there)
+    tl.store(parameter + i, p, mask=mask)
+    tl.store(mean + i, m, mask=mask)
+    tl.store(square + i, v, mask=mask)
 
 
 @triton.jit

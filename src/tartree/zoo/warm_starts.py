@@ -138,8 +138,13 @@ def soften(
 
     Parameters
     ----------
-    source, X, y, temperature, sample_weight, random_state, **parameters
-        See `warm_start`.
+    source : estimator
+    X, y : table and target
+    temperature : float, optional
+    sample_weight : array of shape (rows,), optional
+    random_state : int, RandomState or None
+    **parameters
+        All as in `warm_start`.
 
     Returns
     -------

@@ -248,7 +248,7 @@ def test_a_category_that_is_no_number_is_named_with_its_row(model, tmp_path):
     for source in (tmp_path / "new.parquet", tmp_path):
         result = run("predict", model, source, "--chunk-rows", 20, "--out", tmp_path / "out.csv")
         assert result.exit_code == 1
-        assert "column 'x' must hold a number or a gap in every row, however: row 59 holds 'many'" in result.stderr
+        assert "column 'x' must hold a number or a missing value in every row, but row 59 holds 'many'" in result.stderr
 
 
 def test_a_report_names_the_file_and_the_row(folder, model, tmp_path):

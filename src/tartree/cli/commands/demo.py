@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +13,8 @@ from tartree.cli.rendering.console import make_console
 from tartree.cli.rendering.notes import Notes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
 TARGET = "diagnosis"
@@ -33,6 +34,8 @@ ENTRY = CommandEntry(demo, "demo", "a first look, on data that is already here")
 
 def run_demo(directory: str, *, epochs: int | None = None) -> None:
     """Write data, model, predictions and a summary into a directory, and print their paths."""
+    from pathlib import Path
+
     from tartree.cli.rendering.fit_text import show_fit
     from tartree.cli.workflow.file_fit import FitSettings, fit_file
     from tartree.cli.workflow.file_prediction import predict_file

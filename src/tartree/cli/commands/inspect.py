@@ -80,7 +80,7 @@ def _describe_columns(model: FittedModel) -> list[dict[str, Any]]:
             values = np.array([summary.low, summary.typical, summary.high], dtype=np.float64)
             low, median, high = column.quantity.originals(values, fine=True).tolist()
             fields |= {"unit": summary.unit, "low": low, "median": median, "high": high, "whole": summary.whole}
-        elif features:
+        if features and column.kind == "category":
             fields |= {"levels": list(summary.levels), "other": summary.other}
         if features:
             fields |= {"gaps": summary.gaps, "features": features}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,8 @@ def make_console(file: Any = None) -> Console:
 
 def print_json(data: dict[str, Any]) -> None:
     """Print plain data as JSON."""
+    import json
+
     click.echo(json.dumps(data, indent=2, allow_nan=False, ensure_ascii=False))
 
 

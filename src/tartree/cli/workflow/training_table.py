@@ -174,10 +174,9 @@ def count_columns(encoder: TableEncoder, where: str, notes: Notes) -> dict[str, 
     identifiers: list[str] = []
     for name, column in zip(encoder.feature_names_in_.tolist(), encoder.columns_, strict=True):
         if name not in used:
-            counts["left out"] += 1
             (constant if isinstance(column, Constant) else identifiers).append(repr(name))
-        else:
-            counts[column.noun] += 1
+        noun = column.noun if name in used else "left out"
+        counts[noun] = counts.get(noun, 0) + 1
     if constant:
         notes.add(f"left out, for they hold one value or none: {listed(constant)}")
     if identifiers:

@@ -19,8 +19,9 @@ from torch import Tensor
 
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.attribution.integrals import completed, mean_gradient
-from tartree.explain.tree_view.function_views import linear_parameters, scaled_logits, step_parameters
-from tartree.nn import ConstantLeaf, Tree, UniformDecision
+from tartree.explain.tree_view.function_views import scaled_logits
+from tartree.nn import Tree
+from tartree.nn.families import is_fixed, linear_parameters, step_parameters
 
 #: Numbers held at once.
 CHUNK_NUMBERS = 2**22
@@ -72,7 +73,7 @@ def _part(tree: Tree, x: Tensor, at_reference: ev.Evaluation, selection: str) ->
 def _leaf_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Tensor, arrival: Tensor) -> Tensor:
     """Return the parts of ``sum of p_u(x) (g_u(x) - g_u(ref))``, (rows, features, outputs)."""
     outputs = tree.output.n_targets
-    if isinstance(tree.leaf, ConstantLeaf):
+    if is_fixed(tree.leaf):
         return moves.new_zeros(*moves.shape, outputs)
     change = torch.einsum("mru,mruo->ro", arrival, at_rows.values - ref.values) / len(arrival)
     parameters = linear_parameters(tree.leaf) if tree.output.has_linear_mean or tree.output.is_classes else None
@@ -114,7 +115,7 @@ def _leaf_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Te
 def _path_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: Tensor) -> Tensor:
     """Return the parts of ``sum of p_n(x) (b_nj(x) - b_nj(ref)) v_j``, (rows, features, outputs)."""
     structure, outputs = tree.structure, tree.output.n_targets
-    if isinstance(tree.decision, UniformDecision) or not structure.n_logits:
+    if is_fixed(tree.decision) or not structure.n_logits:
         return moves.new_zeros(*moves.shape, outputs)
     below = ev.expected_values(structure, ref.branching, ref.values)  # for each layer, (members, 1, nodes, outputs)
     owner, value = _branch_values(tree, below)  # (branches,), (members, branches, outputs)
@@ -224,7 +225,7 @@ def _choice_part(tree: Tree, at_rows: ev.Evaluation, ref: ev.Evaluation, moves: 
     features like that rise.
     """
     outputs = tree.output.n_targets
-    if isinstance(tree.decision, UniformDecision) or not tree.structure.n_logits:
+    if is_fixed(tree.decision) or not tree.structure.n_logits:
         return moves.new_zeros(*moves.shape, outputs)
     members = len(chosen)
     reference_leaf = ref.arrivals[-1].argmax(-1).expand_as(chosen)  # (members, rows)

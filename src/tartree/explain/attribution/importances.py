@@ -18,9 +18,9 @@ from tartree.explain import tree_evaluation as ev
 from tartree.explain.arguments import row_weights, true_outputs
 from tartree.explain.attribution.gradients import mean_gradients
 from tartree.explain.simplification.subtree import logits_by_node
-from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.model import FittedModel, HasModel, fitted_model
-from tartree.nn import ConstantLeaf, Tree, UniformDecision
+from tartree.nn import Tree
+from tartree.nn.families import is_fixed, linear_parameters, step_parameters
 from tartree.nn.paths import edge_shares
 from tartree.structure import Structure
 
@@ -100,7 +100,7 @@ def encoded_importances(
 def _removed(tree: Tree, x: Tensor, truth: Tensor | None, row_shares: Tensor) -> Tensor:
     """Return the impurity that each deciding node, then each leaf, removes: (members, decisions + leaves)."""
     structure, members = tree.structure, ev.n_members(tree)
-    leaves_look = not isinstance(tree.leaf, ConstantLeaf)
+    leaves_look = not is_fixed(tree.leaf)
     start = 0
     total: dict[str, Tensor] = {}
     for evaluation in ev.in_chunks(tree, x):
@@ -183,7 +183,7 @@ def _group_strengths(
     """Return strengths of groups of outputs of a decision or leaf module, (members, groups, columns)."""
     members = ev.n_members(tree)
     strengths = torch.zeros(members, len(groups), len(columns), dtype=torch.float64)
-    if not groups or isinstance(module, UniformDecision | ConstantLeaf):
+    if not groups or is_fixed(module):
         return strengths
     parameters, thresholds = linear_parameters(module), step_parameters(module)
     if thresholds is not None:  # a node depends on one feature

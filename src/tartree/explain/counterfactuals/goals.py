@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.explain.verification.boxes import Boxes, Interval, prediction_interval
 from tartree.nn import ConstantLeaf, MLPLeaf, Tree
+from tartree.nn.families import linear_parameters, step_parameters
 
 #: Parts of a column's range at the start of a proof, and in all; maximum number of values of a part.
 PARTS, MOST_PARTS, MOST_NUMBERS = 64, 4096, 100_000

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.text.number_text import at_most, percent
 from tartree.model import Model, fitted_model, like
-from tartree.nn import MLPDecision, Tree, UniformDecision
+from tartree.nn import MLPDecision, Tree
+from tartree.nn.families import is_fixed
 
 #: Factor of the logits: a decision of 50.1 % becomes one of 98 %.
 SHARPNESS = 1e3
@@ -175,7 +176,7 @@ def sharpened(tree: Tree, factor: float) -> Tree:
             "fit with branching='softmax'"
         )
     copied = copy.deepcopy(tree)
-    if isinstance(copied.decision, UniformDecision):
+    if is_fixed(copied.decision):
         return copied
     if type(copied.decision) is not MLPDecision:
         raise ValueError(

@@ -20,11 +20,11 @@ from tartree.explain.simplification.subtree import (
     shrink_structure,
     shrink_tree,
 )
-from tartree.explain.tree_view.function_views import linear_parameters
 from tartree.explain.verification.boxes import data_box
 from tartree.explain.verification.certificates import Certificate, bound_change
 from tartree.model import FittedModel, Model, fitted_model, like
 from tartree.nn import MLPDecision, MLPLeaf, Tree
+from tartree.nn.families import linear_parameters
 
 #: Maximum number of rows of a refit; changes are measured on all rows.
 REFIT_ROWS = 2000

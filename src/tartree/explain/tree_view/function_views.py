@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
-from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, Tree
 from tartree.nn.decisions import logits_per_node
+from tartree.nn.families import is_fixed, linear_parameters, perceptrons
 from tartree.nn.products import GroupedMLP
 
 FloatArray = NDArray[np.float64]
@@ -44,20 +45,16 @@ class FunctionView:
 
 def decision_view(tree: Tree, member: int) -> FunctionView:
     """Return the decision of one member; its outputs are the logits of the structure, before the temperature."""
-    if isinstance(tree.decision, UniformDecision):
+    if is_fixed(tree.decision):
         return FunctionView("uniform")
-    if type(tree.decision) is MLPDecision:
-        return _view(tree.decision.mlp, member)
+    mlp = perceptrons(tree.decision)
+    if mlp is not None:
+        return _view(mlp, member)
     parameters = linear_parameters(tree.decision)
     if parameters is None:
         return FunctionView("opaque")
-    return FunctionView(
-        "linear",
-        tuple(logits_per_node(tree.structure)),
-        0,
-        _arrays(parameters[0][member]),
-        _arrays(parameters[1][member]),
-    )
+    weights, biases = ((_array(part[member]),) for part in parameters)
+    return FunctionView("linear", tuple(logits_per_node(tree.structure)), 0, weights, biases)
 
 
 def leaf_view(tree: Tree, member: int) -> FunctionView:
@@ -65,7 +62,8 @@ def leaf_view(tree: Tree, member: int) -> FunctionView:
     if type(tree.leaf) is ConstantLeaf:
         values = _array(tree.leaf.values[member].flatten())
         return FunctionView("constant", (tree.output.n_numbers,) * tree.structure.n_leaves, biases=(values,))
-    return _view(tree.leaf.mlp, member) if type(tree.leaf) is MLPLeaf else FunctionView("opaque")
+    mlp = perceptrons(tree.leaf)
+    return FunctionView("opaque") if mlp is None else _view(mlp, member)
 
 
 def _view(mlp: GroupedMLP, member: int) -> FunctionView:
@@ -78,43 +76,12 @@ def _view(mlp: GroupedMLP, member: int) -> FunctionView:
     )
 
 
-def linear_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
-    """Return weights (members, outputs, features) and biases (members, outputs) if a module is linear, or None."""
-    part: Any = module
-    if type(module) in (MLPDecision, MLPLeaf):
-        return (part.mlp.weights[0].detach(), part.mlp.biases[0].detach()) if len(part.mlp.weights) == 1 else None
-    if hasattr(part, "inverse_temperature") and isinstance(getattr(part, "linear", None), MLPDecision):
-        parameters = linear_parameters(part.linear)  # each logit has a learned steepness
-        steep = part.inverse_temperature.detach()
-        return None if parameters is None else (parameters[0] * steep.unsqueeze(-1), parameters[1] * steep)
-    if isinstance(getattr(part, "seen", None), Tensor) and isinstance(getattr(part, "mlp", None), GroupedMLP):
-        mask: Tensor = part.seen  # each node depends on some features only
-        linear = len(part.mlp.weights) == 1
-        return (part.mlp.weights[0].detach() * mask, part.mlp.biases[0].detach()) if linear else None
-    return None
-
-
 def scaled_logits(tree: Tree) -> tuple[Tensor, Tensor]:
     """Return weights (members, logits, features) and biases of linear decisions over the temperature."""
     parameters = linear_parameters(tree.decision)
     assert parameters is not None
     weight = tree.branching.scale(parameters[0].transpose(1, 2)).transpose(1, 2)
     return weight, tree.branching.scale(parameters[1].unsqueeze(1))[:, 0]
-
-
-def step_parameters(module: nn.Module) -> tuple[Tensor, Tensor] | None:
-    """Return feature and threshold of each node, (members, nodes), if decisions compare one feature, or None.
-
-    A row goes to the first child where the feature is at most the threshold.
-    """
-    feature, threshold = getattr(module, "feature", None), getattr(module, "threshold", None)
-    if not isinstance(feature, Tensor) or not isinstance(threshold, Tensor):
-        return None
-    if len(getattr(module, "level_nodes", ())):  # some nodes test sets of levels instead
-        return None
-    if feature.dim() == 1:  # one tree
-        feature, threshold = feature.unsqueeze(0), threshold.unsqueeze(0)
-    return feature.detach(), threshold.detach().double()
 
 
 def activation_name(tree: Tree) -> str:
@@ -129,10 +96,6 @@ def logit_scales(tree: Tree, member: int) -> FloatArray:
         ones = ones.expand(len(tree.branching.log_scale), -1, -1)
         return _array(tree.branching.scale(ones)[member, 0])
     return _array(tree.branching.scale(ones)[0, 0])
-
-
-def _arrays(values: Tensor) -> tuple[FloatArray, ...]:
-    return (_array(values),)
 
 
 def _array(values: Tensor) -> FloatArray:

@@ -13,10 +13,10 @@ from torch import Tensor
 from tartree.explain.attribution.gradients import mean_gradients
 from tartree.explain.text.number_text import format_number
 from tartree.explain.text.terms import TEXT_TERMS, LinearView, constant_view, linear_view, threshold_text
-from tartree.explain.tree_view.function_views import linear_parameters, step_parameters
 from tartree.explain.tree_view.views import ConditionView, LeafModelView, NodeView
 from tartree.model import FittedModel
-from tartree.nn import ConstantLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, Tree
+from tartree.nn.families import is_fixed, linear_parameters, step_parameters
 from tartree.table import Feature
 
 FloatArray = NDArray[np.float64]
@@ -39,7 +39,7 @@ def conditions_of(
     if thresholds is not None:  # a comparison with a threshold is the sign of a linear function
         parameters = (-torch.nn.functional.one_hot(thresholds[0], len(features)).double(), thresholds[1])
     gradients: list[LinearView] | None = None
-    if parameters is None and not isinstance(tree.decision, UniformDecision) and x is not None and len(x):
+    if parameters is None and not is_fixed(tree.decision) and x is not None and len(x):
         slopes = zip(*mean_gradients(tree.decision, member, x), strict=True)
         gradients = [_gradient_view(features, slope, spread, 1.0, max_terms) for slope in slopes]
 
@@ -59,7 +59,7 @@ def conditions_of(
             return None
         if len(node.children) == 1:
             return ConditionView("pass", (), ("always",))
-        if isinstance(tree.decision, UniformDecision):
+        if is_fixed(tree.decision):
             return ConditionView("even", (), (f"an even share, 1 of {len(node.children)}",) * len(node.children))
         kind = "gradient" if parameters is None else "linear"
         if parameters is None and gradients is None:
@@ -145,7 +145,7 @@ def leaf_models_of(
         views = [flat[u * len(mix) : (u + 1) * len(mix)] for u in range(shape[0])]
     else:
         views = [[] for _ in range(shape[0])]
-    kind = "constant" if isinstance(tree.leaf, ConstantLeaf) else "gradient" if parameters is None else "linear"
+    kind = "constant" if is_fixed(tree.leaf) else "gradient" if parameters is None else "linear"
     return tuple(
         LeafModelView(
             kind,  # type: ignore[arg-type]

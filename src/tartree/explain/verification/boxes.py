@@ -14,7 +14,8 @@ from torch.nn import functional as F
 
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.tree_view.function_views import scaled_logits
-from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree
+from tartree.nn.families import is_fixed
 from tartree.nn.paths import edge_shares
 from tartree.nn.products import GroupedMLP
 from tartree.ops import ActivationFunction
@@ -117,7 +118,7 @@ def branching_interval(tree: Tree, boxes: Boxes) -> Interval:
     members = ev.n_members(tree)
     shape = (members, len(boxes), structure.n_branches)
     result = Interval(boxes.low.new_zeros(shape), boxes.low.new_ones(shape))
-    if isinstance(tree.decision, UniformDecision):
+    if is_fixed(tree.decision):
         even = tree.branching.probabilities(boxes.low.new_zeros(members, len(boxes), structure.n_logits))
         return Interval(even, even)
     if type(tree.decision) is not MLPDecision:

@@ -29,7 +29,8 @@ from tartree.explain.verification.boxes import (
     leaf_interval,
     node_intervals,
 )
-from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
+from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree
+from tartree.nn.families import is_fixed
 from tartree.nn.products import GroupedMLP
 from tartree.structure import Structure
 
@@ -329,7 +330,7 @@ def _logit_drift(before: Tree, after: Tree, origin: Origin, boxes: Boxes) -> dic
     if not nodes:
         return {}
     whole = [node for node in nodes if _n_children(origin.structure, node) == _n_children_before(before, origin, node)]
-    if isinstance(before.decision, UniformDecision):
+    if is_fixed(before.decision):
         is_even = before.branching.activation.is_even
         return dict.fromkeys(nodes if is_even else whole, still)
     assert isinstance(before.decision, MLPDecision)

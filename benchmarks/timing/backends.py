@@ -1,4 +1,4 @@
-"""Small shapes on a GPU: a training step with the fused kernels, and the same by the native backend."""
+"""Small shapes on a GPU: a training step with the fused kernels and with the native backend."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 import torch
+from toolkit.failure import failure_text
 
 from tartree.ops import backend
 from timing.clock import Clock
-from timing.said import said
 from timing.work import Work, our_step, recipe_for
 
 #: Window, stride, and depths up to about a hundred leaves.
@@ -20,15 +20,15 @@ BATCHES, LEAF_LAYERS = (32, 256, 1024), (0, 1)
 
 
 def measure(clock: Clock, small: bool = False) -> dict[str, Any]:
-    """For each shape, milliseconds of a step by each backend; both are captured graphs. A failure is of its shape."""
+    """Measure milliseconds of a step by each backend, both as captured graphs; record failures by shape."""
     rows = []
     for work in _works(small):
         try:
-            found: dict[str, Any] = _both(work, clock)
+            result: dict[str, Any] = _both(work, clock)
         except Exception as error:
-            found = {"failure": said(error)}
-            print(f"{work.label}, {work.batch} rows: {found['failure']}", flush=True)
-        rows.append({"work": asdict(work)} | found)
+            result = {"failure": failure_text(error, first_line=True)}
+            print(f"{work.label}, {work.batch} rows: {result['failure']}", flush=True)
+        rows.append({"work": asdict(work)} | result)
     return {"rows": rows}
 
 
@@ -48,16 +48,16 @@ def _both(work: Work, clock: Clock) -> dict[str, float]:
     with clock.surroundings():
         rows = work.rows(clock.device)
         steps = {"fused": our_step(work.tree(clock.device), rows, recipe_for(work))}
-        with natively():  # on a GPU the step is captured here, and is what it is from then on
+        with natively():  # on a GPU the step is captured here with this backend
             steps["native"] = our_step(work.tree(clock.device), rows, recipe_for(work))
     return clock.medians(steps)
 
 
 @contextmanager
 def natively() -> Iterator[None]:
-    """The native backend, whatever the shape."""
+    """Use the native backend, whatever the shape."""
     before = backend.takes_kernels
-    backend.takes_kernels = lambda *arguments, **named: False
+    backend.takes_kernels = lambda *arguments, **keywords: False
     try:
         yield
     finally:

@@ -1,13 +1,13 @@
-"""What defaults were chosen by: models compared on held-out quarters of the training rows of the UCI sets.
+"""Comparisons that defaults were chosen by: models on held-out quarters of the training rows of the UCI sets.
 
-python benchmarks/inner.py tart-max [--device cuda --processes 8] [--groups small medium large] [--limit-seconds 300]
-python benchmarks/inner.py depth [...]
-python benchmarks/inner.py tart-max --report     # prints the means; the UCI page has them too
+python benchmarks/defaults.py tart-max [--device cuda --processes 8] [--groups small medium large] [--limit-seconds 300]
+python benchmarks/defaults.py depth [...]
+python benchmarks/defaults.py tart-max --report     # prints the means, which are also on the UCI page
 
-No run looks at its own test rows. For `tart-max`, every kind of member is trained twice in each of the four runs, all
-runs as members of one tree, and probabilities are averaged: within a kind, and over those of a mix. For the depth of a
-default tree, one tree is trained for each depth and run. Results are appended to docs/benchmarks/uci/tart-max.jsonl or
-depth.jsonl as they come, and the same command goes on with what is left.
+Test rows are not used. For `tart-max`, each kind of member is trained twice in each of the four runs, all runs as
+members of one tree; probabilities are averaged within a kind and over those of a mix. For the default depth, one tree
+is trained for each depth and run. Results are appended to docs/benchmarks/uci/tart-max.jsonl or depth.jsonl, and the
+same command resumes a stopped run.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from toolkit.arguments import whole_number
+from toolkit.environment import machine
+from toolkit.failure import failure_text
 from torch import Tensor
-from uci.command import at_least
 from uci.models import DEFAULT, TreeModel
 from uci.processes import call_in_processes
-from uci.results import Line, Results, machine
+from uci.results import Line, Results
 from uci.scores import mix_means
 from uci.sets import ORDER, StudySet, list_sets, load_set, summaries
 from uci.trees import build, fit
@@ -37,20 +39,21 @@ from tartree.training import RECIPES
 
 RESULTS = Path(__file__).resolve().parents[1] / "docs/benchmarks/uci"
 Mixes = list[tuple[str, ...]]
-PLAIN = TreeModel("plain", "features as they are", 4, 4, members=2, recipe=RECIPES["deep"])
-PIECES = replace(PLAIN, leaf=Pieces(layers=4, dropout=0.15, pieces=8))
-FINE = replace(PLAIN, leaf=Pieces(layers=4, dropout=0.15, pieces=16))
+PLAIN = TreeModel("plain", "features without bins", 4, 4, members=2, recipe=RECIPES["deep"])
+BINNED = replace(PLAIN, leaf=Pieces(layers=4, dropout=0.15, pieces=8))
+FINELY_BINNED = replace(PLAIN, leaf=Pieces(layers=4, dropout=0.15, pieces=16))
 DECAYED = replace(RECIPES["deep"], decision_decay=1.0, leaf_decay=1.0)
+#: Kinds of members by their names in the records, which call the bins of a feature pieces.
 KINDS = {
     "plain": PLAIN,
     "plain, other seeds": PLAIN,
-    "8 pieces": PIECES,
-    "8 pieces, other seeds": PIECES,
-    "16 pieces": FINE,
+    "8 pieces": BINNED,
+    "8 pieces, other seeds": BINNED,
+    "16 pieces": FINELY_BINNED,
     "plain, more decay": replace(PLAIN, recipe=DECAYED),
-    "8 pieces, more decay": replace(PIECES, recipe=DECAYED),
+    "8 pieces, more decay": replace(BINNED, recipe=DECAYED),
     "plain, more dropout": replace(PLAIN, dropout=0.4),
-    "8 pieces, more dropout": replace(PIECES, leaf=Pieces(layers=4, dropout=0.4, pieces=8)),
+    "8 pieces, more dropout": replace(BINNED, leaf=Pieces(layers=4, dropout=0.4, pieces=8)),
     "linear leaves": replace(PLAIN, depth=6, leaf_layers=1, recipe=RECIPES["default"]),
     "two layers, 8 pieces": replace(PLAIN, leaf=Pieces(layers=2, dropout=0.15, pieces=8)),
 }
@@ -78,27 +81,33 @@ SUBJECTS: dict[str, tuple[dict[str, TreeModel], Mixes]] = {
     "depth": (DEPTHS, [(depth,) for depth in DEPTHS]),
 }
 HELD_OUT = 0.25
-ROWS = 2048  # of a prediction
+CHUNK = 2048  # rows that are predicted together
 
 
 def do(name: str, subject: str, device: str, precision: str) -> list[Line]:
-    """One set: accuracies of all kinds and mixes, by run."""
+    """Return accuracies of all kinds and mixes on one set, by run."""
     torch.set_num_threads(1)
-    start, failure, found, rows = time.perf_counter(), None, None, None
+    start, failure, accuracies, rows = time.perf_counter(), None, None, None
     try:
-        data = _inner(load_set(name))
+        data = hold_out(load_set(name))
         rows = len(data.train[0])
-        found = compare(data, *SUBJECTS[subject], device, precision)
-    except Exception as error:  # the other sets go on
-        failure = f"{type(error).__name__}: {' '.join(str(error).split())}"[:500]
-    about = {"model": "inner", "set": name, "group": summaries()[name].group, "failure": failure, "accuracy": found}
+        accuracies = compare(data, *SUBJECTS[subject], device, precision)
+    except Exception as error:  # the other sets still run
+        failure = failure_text(error)
+    about = {
+        "model": "inner",
+        "set": name,
+        "group": summaries()[name].group,
+        "failure": failure,
+        "accuracy": accuracies,
+    }
     about["rows"] = rows
     seconds = round(time.perf_counter() - start, 2)
     return [{**about, "seconds": seconds, "precision": precision, "machine": machine(torch.device(device))}]
 
 
-def _inner(data: StudySet) -> StudySet:
-    """The same set with a quarter of each run's training rows in place of its test rows."""
+def hold_out(data: StudySet) -> StudySet:
+    """Return the set with a quarter of each run's training rows instead of its test rows."""
     pairs = []
     for run, rows in enumerate(data.train):
         labels = data.y[rows].numpy()
@@ -111,34 +120,35 @@ def _inner(data: StudySet) -> StudySet:
 def compare(
     data: StudySet, models: dict[str, TreeModel], mixes: Mixes, device: str, precision: str
 ) -> dict[str, list[float]]:
-    said = {}
+    """Return accuracies of each mix on the held-out rows, by run."""
+    probabilities = {}
     for kind, model in models.items():
-        own = (data.encoded() if model.encoded else data).to(torch.device(device))
-        said[kind] = _probabilities(model, own, precision, SEEDS.get(kind, 0))
-    found = {}
+        seen = (data.encoded() if model.encoded else data).to(torch.device(device))
+        probabilities[kind] = _probabilities(model, seen, precision, SEEDS.get(kind, 0))
+    accuracies = {}
     for kinds in mixes:
-        sums = [sum(said[kind][run] for kind in kinds) for run in range(data.runs)]
-        right = [(own.argmax(1) == data.y[held]) for own, held in zip(sums, data.test, strict=True)]
-        found[" + ".join(kinds)] = [round(float(run.double().mean()), 5) for run in right]
-    return found
+        sums = [sum(probabilities[kind][run] for kind in kinds) for run in range(data.runs)]
+        right = [(run.argmax(1) == data.y[held]) for run, held in zip(sums, data.test, strict=True)]
+        accuracies[" + ".join(kinds)] = [round(float(run.double().mean()), 5) for run in right]
+    return accuracies
 
 
 def _probabilities(model: TreeModel, data: StudySet, precision: str, seed: int) -> list[Tensor]:
-    """Of the held-out rows of each run, (rows, classes), the mean of its members."""
+    """Return probabilities of the held-out rows of each run, (rows, classes), averaged over its members."""
     tree = build(model, data, seed)
     fit(tree, model, data, replace(model.recipe, precision=precision), seed)
     tree.eval()
-    found = []
+    by_run = []
     with torch.no_grad():
         for run, held in enumerate(data.test):
-            own = slice(run * model.members, (run + 1) * model.members)
+            members = slice(run * model.members, (run + 1) * model.members)
             parts = []
-            for rows in held.to(data.x.device).split(ROWS):
-                arrival, numbers = tree(data.x[rows])
-                said = combine(arrival[own], tree.output.mean(numbers)[own], model.selection)
-                parts.append(said.mean(0).cpu())
-            found.append(torch.cat(parts))
-    return found
+            for rows in held.to(data.x.device).split(CHUNK):
+                arrival, logits = tree(data.x[rows])
+                predicted = combine(arrival[members], tree.output.mean(logits)[members], model.selection)
+                parts.append(predicted.mean(0).cpu())
+            by_run.append(torch.cat(parts))
+    return by_run
 
 
 def report(results: Results) -> Iterator[str]:
@@ -153,8 +163,8 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", help="only these")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="single", choices=["single", "tf32", "bfloat16"])
-    parser.add_argument("--processes", type=at_least(1), default=1)
-    parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="begin no set after this time")
+    parser.add_argument("--processes", type=whole_number(1), default=1)
+    parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="start no set after this time")
     parser.add_argument("--report", action="store_true", help="only print the means")
     parser.add_argument("--results", type=Path, help="docs/benchmarks/uci/SUBJECT.jsonl by default")
     options = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The measured parts of docs/choosing-a-tree.md: what the numbers of a structure do, and what a search chooses.
+"""The measured parts of docs/choosing-a-tree.md: effects of depth, width and leaves, and choices of a search.
 
 The README has the table of means, too.
 """
@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from uci.models import ALIASES
+from toolkit.markdown import replace_between, table
+from uci.labels import label as label_of
+from uci.models import ALIASES, GROUPS
 from uci.results import Line, Results
 from uci.scores import Scores
-from uci.words import label as label_of
 
 from tartree.datasets import UciSummary
 from tartree.search import expand
@@ -35,7 +36,7 @@ CHOICES: dict[str, Callable[[int, int], bool]] = {
 }
 NOT_RUN = "The study has not been run for this version."
 
-#: What a change brings: where it comes from and goes to, by names of the study's models.
+#: Changes of one parameter: label, and the models of the study before and after.
 CHANGES: dict[str, list[tuple[str, str, str]]] = {
     'Depth, with linear leaves and `selection="multi"`': [
         ("2 to 4", "D2-L1-multi", "D4-L1-multi"),
@@ -56,23 +57,23 @@ CHANGES: dict[str, list[tuple[str, str, str]]] = {
         ("a binary tree to a node with about as many leaves", "D4-L2-single", "D1-L2-W15-single"),
         ("a binary tree to shared children", "D4-L2-single", "D3-L2-W3S2-single"),
     ],
-    "From the paper's training to the default recipe": [("structure of TART-A", ALIASES["A"], "default-A")],
+    "From the paper's training to the default recipe": [("structure of TART-A", ALIASES["tart-a"], "default-A")],
 }
 KINDS: dict[str, Callable[[UciSummary], bool]] = {
-    "all": lambda one: True,
-    "up to 300 rows": lambda one: one.rows <= 300,
-    "300 to 1,000": lambda one: 300 < one.rows < 1000,
-    "1,000 to 10,000": lambda one: 1000 <= one.rows < 10_000,
-    "10,000 and more": lambda one: one.rows >= 10_000,
-    "up to 10 features": lambda one: one.features <= 10,
-    "more than 30": lambda one: one.features > 30,
-    "2 classes": lambda one: one.classes == 2,
-    "more than 5": lambda one: one.classes > 5,
+    "all": lambda data: True,
+    "up to 300 rows": lambda data: data.rows <= 300,
+    "300 to 1,000": lambda data: 300 < data.rows < 1000,
+    "1,000 to 10,000": lambda data: 1000 <= data.rows < 10_000,
+    "10,000 and more": lambda data: data.rows >= 10_000,
+    "up to 10 features": lambda data: data.features <= 10,
+    "more than 30": lambda data: data.features > 30,
+    "2 classes": lambda data: data.classes == 2,
+    "more than 5": lambda data: data.classes > 5,
 }
 
 
 def write(searches: Results, fixed: Results) -> None:
-    """Put the tables into the pages, between their marks."""
+    """Write the tables between the marks of the pages."""
     lines, others = searches.read(), fixed.read()
     sets = _searched(lines, others)
     parts = {
@@ -81,69 +82,50 @@ def write(searches: Results, fixed: Results) -> None:
     }
     if SPEED.exists():
         parts["speed"] = _speed(json.loads(SPEED.read_text(encoding="utf-8")))
-    _put(PAGE, parts)
-    _put(README, {"means": "\n".join(_means_table(sets, lines, others)) if sets else NOT_RUN})
+    _write_parts(PAGE, parts)
+    _write_parts(README, {"means": "\n".join(_means_table(sets, lines, others)) if sets else NOT_RUN})
 
 
-def _put(path: Path, parts: dict[str, str]) -> None:
+def _write_parts(path: Path, parts: dict[str, str]) -> None:
     page = path.read_text(encoding="utf-8")
     for name, text in parts.items():
-        page = _between(page, name, text)
+        page = replace_between(page, f"<!-- {name}: begin -->", f"<!-- {name}: end -->", text)
     path.write_text(page, encoding="utf-8")
 
 
-def _between(page: str, name: str, text: str) -> str:
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, rest = page.split(begin)
-    return f"{before}{begin}\n\n{text}\n\n{end}{rest.split(end)[1]}"
-
-
 def _speed(records: dict[str, Any]) -> str:
-    """The 24 structures of the paper, searched and one after another, on each device that was measured."""
-    lines = [
-        "| where | search | one after another | times faster | processor seconds | times fewer | epochs |",
-        "|---" * 7 + "|",
-    ]
-    scaled, notes = 0, []
+    """Return times of a search and of separate fits of the paper's 24 structures, on each measured device."""
+    head = ["device", "search", "separate fits", "times faster", "processor seconds", "times fewer", "epochs"]
+    rows, scaled, notes = [], 0, []
     for device, record in records.items():
-        others = record["one after another"]
-        where = (
-            record["machine"]["processor"] if device == "cuda" else f"{record['machine']['threads']} threads of a CPU"
-        )
+        fits = record["one after another"]
+        machine = record["machine"]
+        where = machine["processor"] if device == "cuda" else f"{machine['threads']} threads of a CPU"
         for name in ("search", "search, without halving"):
-            if (own := record.get(name)) is None:
+            if (search := record.get(name)) is None:
                 continue
-            faster, fewer = (own[f"times_faster_by_{clock}"] for clock in ("seconds", "cpu_seconds"))
-            cells = [where + name.removeprefix("search"), f"{own['seconds']:.1f} s", f"{others['seconds']:.0f} s"]
-            cells += [
-                f"{faster:.1f}",
-                f"{own['cpu_seconds']:.0f} s against {others['cpu_seconds']:.0f} s",
-                f"{fewer:.1f}",
-            ]
-            cells.append(f"{own['epochs']:,} of {record['structures'] * record['epochs']:,}")
-            lines.append(f"| {' | '.join(cells)} |")
-        scaled = max(scaled, len(others["scaled_up"]))
+            faster, fewer = (f"{search[f'times_faster_by_{clock}']:.1f}" for clock in ("seconds", "cpu_seconds"))
+            seconds = [f"{search['seconds']:.1f} s", f"{fits['seconds']:.0f} s"]
+            processor = f"{search['cpu_seconds']:.0f} s against {fits['cpu_seconds']:.0f} s"
+            epochs = f"{search['epochs']:,} of {record['structures'] * record['epochs']:,}"
+            rows.append([where + name.removeprefix("search"), *seconds, faster, processor, fewer, epochs])
+        scaled = max(scaled, len(fits["scaled_up"]))
         if first := record.get("first search"):
             notes.append(
-                f"The first search on the {where} took {first['seconds']:.0f} s, to compile kernels, which files keep."
+                f"The first search on the {where} took {first['seconds']:.0f} s, because it compiled kernels, which "
+                "are then cached on disk."
             )
     if scaled:
-        notes.append(
-            f"Of the fits one after another, up to {scaled} structures were timed for fewer epochs and scaled up."
-        )
-    if notes:
-        lines += ["", " ".join(notes)]
-    return "\n".join(lines)
+        notes.append(f"Up to {scaled} structures of the separate fits were timed for fewer epochs and extrapolated.")
+    return "\n".join([*table(head, rows), *(["", " ".join(notes)] if notes else [])])
 
 
 def _changes(scores: Scores) -> Iterator[str]:
-    """What each change brings, by kind of data: the mean difference over the sets, and its standard error."""
+    """Yield a table for each change: the mean difference over the sets and its standard error, by kind of data."""
     for title, changes in CHANGES.items():
-        lines = [f"**{title}**", ""]
-        lines.append("| data | sets | " + " | ".join(label for label, _, _ in changes) + " |")
-        lines.append("|---" * (len(changes) + 2) + "|")
+        rows = []
         for kind, belongs in KINDS.items():
-            names = [name for name, one in scores.sets.items() if belongs(one)]
+            names = [name for name, summary in scores.sets.items() if belongs(summary)]
             cells = []
             for _, before, after in changes:
                 points = scores.by_set(after, names) - scores.by_set(before, names)
@@ -154,34 +136,34 @@ def _changes(scores: Scores) -> Iterator[str]:
                 error = points.std(ddof=1) / len(points) ** 0.5
                 better, worse = int((points > TIE).sum()), int((points < -TIE).sum())
                 cells.append(f"{round(points.mean(), 1) + 0.0:+.1f} ± {error:.1f} ({better} : {worse})")
-            lines.append(f"| {kind} | {len(names)} | " + " | ".join(cells) + " |")
-        yield "\n".join(lines)
+            rows.append([kind, len(names), *cells])
+        yield "\n".join([f"**{title}**", "", *table(["data", "sets", *(label for label, _, _ in changes)], rows)])
 
 
 def _searched(lines: dict[tuple[str, str], Line], others: dict[tuple[str, str], Line]) -> list[str]:
-    """The sets on which both a search and the paper's models were run."""
+    """Return the sets on which both a search and the paper's models were run."""
     sets = [name for model, name in lines if model == "search-best" and not lines[model, name]["failure"]]
     return [name for name in sets if all((model, name) in others for model in ALIASES.values())]
 
 
 def _searches(sets: list[str], lines: dict[tuple[str, str], Line], others: dict[tuple[str, str], Line]) -> str:
-    """What the rules choose."""
+    """Return accuracies and choices of the two rules."""
     settings = {(line["group"], line["settings"]["precision"]) for line in lines.values() if not line["failure"]}
     precisions = ", ".join(f"{precision} for {group} sets" for group, precision in sorted(settings))
     if len(used := {precision for _, precision in settings}) == 1:
         precisions = used.pop()
     return "\n".join(
         [
-            f"Mean accuracy in percent, and leaves that are used. Precision of the searches' products: {precisions}.",
+            f"Mean accuracy in percent, and number of used leaves. Precision of the searches: {precisions}.",
             "",
             *_means_table(sets, lines, others),
             "",
-            'What was chosen, in percent of the runs, by `rule="best"` / by `rule="1se"`:',
+            'Chosen structures in percent of the runs, with `rule="best"` / with `rule="1se"`:',
             "",
             *_choice_table(sets, lines),
             "",
-            "How far the score of a structure in the folds is below the best of its set: the mean over the sets, whose",
-            "number is in brackets, in which it was trained to the end. It was dropped early in the others.",
+            "Score of each structure in the folds, in points below the best on the same set: the mean over the sets on",
+            "which it was trained to the end, with their number in brackets. On the others it was dropped early.",
             "",
             *_cost_table(sets, lines),
         ]
@@ -189,44 +171,44 @@ def _searches(sets: list[str], lines: dict[tuple[str, str], Line], others: dict[
 
 
 def label(params: Mapping[str, Any]) -> str:
-    """What a candidate is called in results."""
+    """Return the name of a candidate in results."""
     return ", ".join(f"{name} {value}" for name, value in params.items())
 
 
 def _groups(sets: list[str], lines: dict[tuple[str, str], Line]) -> dict[str, list[str]]:
-    found = defaultdict(list)
+    by_group = defaultdict(list)
     for name in sets:
-        found[lines["search-best", name]["group"]].append(name)
-    return {group: found[group] for group in ("large", "medium", "small") if found[group]}
+        by_group[lines["search-best", name]["group"]].append(name)
+    return {group: by_group[group] for group in GROUPS if by_group[group]}
 
 
-def _means_table(sets: list[str], lines: dict[Any, Line], others: dict[Any, Line]) -> Iterator[str]:
-    """Mean accuracy by group and of all sets: the paper's three models, other libraries, and the rules."""
+def _means_table(sets: list[str], lines: dict[Any, Line], others: dict[Any, Line]) -> list[str]:
+    """Return mean accuracies by group and of all sets: TART-A, B and C, other libraries, and the rules."""
     groups = _groups(sets, lines)
     if len(groups) > 1:
         groups["all"] = sets
-    yield "| model | " + " | ".join(f"{group}, {len(own)} sets" for group, own in groups.items()) + " |"
-    yield "|---" * (len(groups) + 1) + "|"
-    rows = {
+    lines_by_model = {
         label_of(model): {name: others[model, name] for name in sets}
         for model in COMPARED
         if all((model, name) in others for name in sets)
     }
     for rule in RULES:
-        rows[f'`StructureSearch(rule="{rule}")`'] = {name: lines[f"search-{rule}", name] for name in sets}
-    for label, own in rows.items():
+        lines_by_model[f'`StructureSearch(rule="{rule}")`'] = {name: lines[f"search-{rule}", name] for name in sets}
+    rows = []
+    for model, by_set in lines_by_model.items():
         cells = []
         for names in groups.values():
-            cell = f"{100 * np.mean([np.mean(own[name]['accuracy']) for name in names]):.2f}"
-            if "leaves" in own[names[0]]:
-                cell += f" ({np.mean([np.mean(own[name]['leaves']) for name in names]):.1f} leaves)"
+            cell = f"{100 * np.mean([np.mean(by_set[name]['accuracy']) for name in names]):.2f}"
+            if "leaves" in by_set[names[0]]:
+                cell += f" ({np.mean([np.mean(by_set[name]['leaves']) for name in names]):.1f} leaves)"
             cells.append(cell)
-        yield f"| {label} | " + " | ".join(cells) + " |"
+        rows.append([model, *cells])
+    return table(["model", *(f"{group}, {len(names)} sets" for group, names in groups.items())], rows)
 
 
-def _choice_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
-    """What each rule chose, by how many rows, features and classes there are: shares of the runs."""
-    kinds = {
+def _choice_table(sets: list[str], lines: dict[Any, Line]) -> list[str]:
+    """Return shares of the runs in which each rule chose each kind of structure, by kind of data."""
+    kinds: dict[str, Callable[[Line], bool]] = {
         "all": lambda line: True,
         "up to 300 rows": lambda line: line["rows"] <= 300,
         "300 to 3,000 rows": lambda line: 300 < line["rows"] <= 3000,
@@ -236,37 +218,37 @@ def _choice_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
         "2 classes": lambda line: line["classes"] == 2,
         "more than 5 classes": lambda line: line["classes"] > 5,
     }
-    yield "| data | runs | " + " | ".join(CHOICES) + " |"
-    yield "|---" * (2 + len(CHOICES)) + "|"
+    rows = []
     for kind, belongs in kinds.items():
-        own = [name for name in sets if belongs(lines["search-best", name])]
-        if not own:
+        of_kind = [name for name in sets if belongs(lines["search-best", name])]
+        if not of_kind:
             continue
         cells = []
-        for is_one in CHOICES.values():
+        for is_chosen in CHOICES.values():
             shares = []
             for rule in RULES:
-                chosen = [params for name in own for params in lines[f"search-{rule}", name]["chosen"]]
-                shares.append(100 * np.mean([is_one(params["depth"], params["leaf_layers"]) for params in chosen]))
+                chosen = [params for name in of_kind for params in lines[f"search-{rule}", name]["chosen"]]
+                shares.append(100 * np.mean([is_chosen(params["depth"], params["leaf_layers"]) for params in chosen]))
             cells.append(" / ".join(f"{share:.0f}" for share in shares))
-        yield f"| {kind} | {len(chosen)} | " + " | ".join(cells) + " |"
+        rows.append([kind, len(chosen), *cells])
+    return table(["data", "runs", *CHOICES], rows)
 
 
-def _cost_table(sets: list[str], lines: dict[Any, Line]) -> Iterator[str]:
-    """Of each candidate: how far its inner score is below the best one of the set, on average."""
+def _cost_table(sets: list[str], lines: dict[Any, Line]) -> list[str]:
+    """Return how far the inner score of each candidate is below the best on the same set, on average."""
     first = lines["search-best", sets[0]]["settings"]
     sets = [name for name in sets if lines["search-best", name]["settings"]["space"] == first["space"]]
     groups = _groups(sets, lines)
-    yield "| structure | " + " | ".join(f"{group}: points below the best" for group in groups) + " |"
-    yield "|---" * (len(groups) + 1) + "|"
+    rows = []
     for params in expand(first["space"]):
         cells = []
         for names in groups.values():
             gaps = []
             for name in names:
-                scores = {one: score for one, (score, _) in lines["search-best", name]["candidates"].items()}
+                scores = {other: score for other, (score, _) in lines["search-best", name]["candidates"].items()}
                 if label(params) in scores:
                     gaps.append(100 * (max(scores.values()) - scores[label(params)]))
             cells.append(f"{np.mean(gaps):.2f} ({len(gaps)})" if gaps else "-")
-        said = label({name: value for name, value in params.items() if name not in ("recipe", "dropout")})
-        yield f"| {said} | " + " | ".join(cells) + " |"
+        structure = {name: value for name, value in params.items() if name not in ("recipe", "dropout")}
+        rows.append([label(structure), *cells])
+    return table(["structure", *(f"{group}: points below the best" for group in groups)], rows)

@@ -1,0 +1,1 @@
+"""What several benchmarks share: records and pages, tables in Markdown, versions, arguments, errors as text."""

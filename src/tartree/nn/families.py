@@ -1,0 +1,67 @@
+"""What decision and leaf families tell of themselves: whether they are linear, fixed, steps or perceptrons.
+
+The functions take any module: a decision or leaf of the user's own, which is no `Family`, has none of these properties.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from tartree.nn.products import GroupedMLP
+
+Parameters = tuple[Tensor, Tensor]
+
+
+class Family(nn.Module):
+    """Base of the decisions and leaves of this library."""
+
+    is_fixed: ClassVar[bool] = False  # whether the output is the same for all rows
+
+    @property
+    def perceptrons(self) -> GroupedMLP | None:
+        """The perceptrons that compute the outputs, or None."""
+        return None
+
+    def linear_parameters(self) -> Parameters | None:
+        """Return weights (members, outputs, features) and biases (members, outputs) if linear, or None."""
+        mlp = self.perceptrons
+        if mlp is None or len(mlp.weights) > 1:
+            return None
+        return mlp.weights[0].detach(), mlp.biases[0].detach()
+
+    def step_parameters(self) -> Parameters | None:
+        """Return feature and threshold of each node, (members, nodes), if decisions compare one feature, or None."""
+        return None
+
+
+def is_fixed(module: nn.Module) -> bool:
+    """Whether the output of a decision or leaf is the same for all rows."""
+    return (family := _family(module)) is not None and family.is_fixed
+
+
+def perceptrons(module: nn.Module) -> GroupedMLP | None:
+    """Return the perceptrons that compute the outputs of a decision or leaf, one map each if linear, or None."""
+    return None if (family := _family(module)) is None else family.perceptrons
+
+
+def linear_parameters(module: nn.Module) -> Parameters | None:
+    """Return weights (members, outputs, features) and biases (members, outputs) of a linear module, or None."""
+    return None if (family := _family(module)) is None else family.linear_parameters()
+
+
+def step_parameters(module: nn.Module) -> Parameters | None:
+    """Return feature and threshold of each node, (members, nodes), if decisions compare one feature, or None.
+
+    A row goes to the first child if the feature is at most the threshold.
+    """
+    return None if (family := _family(module)) is None else family.step_parameters()
+
+
+def _family(module: nn.Module) -> Family | None:
+    """Return a module that describes itself; a subclass with another `forward` says nothing by what it inherits."""
+    if not isinstance(module, Family):
+        return None
+    described = next(base for base in type(module).__mro__ if "forward" in vars(base))
+    return module if described.__module__.startswith("tartree.nn.") else None
