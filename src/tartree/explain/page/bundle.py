@@ -8,6 +8,7 @@ import html
 import json
 import re
 from importlib.resources import files
+from textwrap import indent
 from typing import Any
 
 from tartree.nn import ACTIVATIONS
@@ -32,7 +33,7 @@ def _records_script() -> str:
     """Return the branching functions and the outputs in JavaScript, by name."""
     parts = ['import { normalBelow } from "./mixture.js";\n']
     for name, records in (("ACTIVATIONS", ACTIVATIONS), ("OUTPUTS", OUTPUTS)):
-        entries = "".join(f"  {key}: {record.javascript},\n" for key, record in records.items())
+        entries = "".join(indent(f"{key}: {record.javascript},\n", "  ") for key, record in records.items())
         parts.append(f"export const {name} = {{\n{entries}}};\n")
     return "\n".join(parts)
 
