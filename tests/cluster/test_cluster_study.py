@@ -1,4 +1,4 @@
-"""The study on UCI sets, shared out over a cluster by its command line."""
+"""The study on UCI sets on a cluster, by its command line."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 from uci import command
 
 from tartree.datasets import fetch_uci
-from tests.benchmarks.conftest import blobs, forget
+from tests.benchmarks.conftest import blobs, clear_caches
 from tests.datasets.conftest import make_tar
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "uci"
@@ -23,10 +23,10 @@ def read(path):
 def test_the_study_on_a_cluster_gives_the_lines_of_one_process(cluster, tmp_path, monkeypatch):
     monkeypatch.setenv("TARTREE_DATA", str(tmp_path / "data"))
     fetch_uci(make_tar(tmp_path / "data.tar.gz", {**blobs("iris", 40, 0), **blobs("wine", 60, 1)}))
-    forget()
+    clear_caches()
     options = ["--models", "DT", "LR", "--sets", "iris", "wine", "--threads", "2", "--out"]
     assert command.main([*options, str(tmp_path / "here")]) == 0
-    forget()
+    clear_caches()
     # As a command of its own, since it brings its modules and its data to the nodes when it connects.
     called = [sys.executable, str(FOLDER), *options, "there", "--cluster", cluster.address]
     done = subprocess.run(called, cwd=tmp_path, env=os.environ, capture_output=True, text=True)
