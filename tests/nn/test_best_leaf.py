@@ -397,9 +397,7 @@ def test_input_of_another_precision_is_refused_with_the_fix():
     tree = build(Structure(3)).float()
     for x in (torch.randn(4, 6, dtype=torch.float64), torch.randn(1, 4, 6, dtype=torch.float16)):
         for selection in ("multi", "single"):
-            with pytest.raises(
-                ValueError, match=rf"weights, torch.float32, got {x.dtype}; change .* x.to\(dtype\)"
-            ):
+            with pytest.raises(ValueError, match=rf"weights, torch.float32, got {x.dtype}; change .* x.to\(dtype\)"):
                 tree.predict(x, selection)
 
 

@@ -149,7 +149,7 @@ def test_single_selection_takes_the_leaf_of_the_largest_arrival():
         for m in range(2):
             for b in range(6):
                 torch.testing.assert_close(p[m, b], values[m, b, arrival[m, b].argmax()])
-    with pytest.raises(ValueError, match="selection must be .* got 'both'"):
+    with pytest.raises(ValueError, match=r"selection must be .* got 'both'"):
         combine(arrival, values, "both")
 
 
