@@ -5,6 +5,7 @@ walked nowhere must be listed here with a reason.
 """
 
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from tartree import StructureSearch, TartClassifier, TartRegressor, explain, load, search, zoo
+from tartree.estimators.base import ModelAttribute
 from tartree.explain.page.report_data import make_record
 from tartree.nn import ACTIVATIONS
 from tartree.table import ParquetTable
@@ -91,28 +93,28 @@ def assert_on_device(model):
 
 
 def check(walk, model, *arguments):
-    """What is found with the model on the device is found on the CPU too, and the model stays where it is."""
-    found = walk(model, *arguments)
+    """Compare results on the device and on the CPU; the model stays on its device."""
+    result = walk(model, *arguments)
     assert_on_device(model)
     with auto_is(CPU):
-        wanted = walk(on_cpu(model), *arguments)
-    compare(found, wanted)
+        expected = walk(on_cpu(model), *arguments)
+    compare(result, expected)
 
 
-def compare(found, wanted):
-    assert type(found) is type(wanted)
-    if isinstance(found, list | tuple):
-        assert len(found) == len(wanted)
-        for one, other in zip(found, wanted, strict=True):
-            compare(one, other)
-    elif isinstance(found, dict):
-        compare(list(found.items()), list(wanted.items()))
-    elif isinstance(found, float) or (isinstance(found, np.ndarray) and found.dtype.kind == "f"):
-        np.testing.assert_allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE)
-    elif isinstance(found, np.ndarray):
-        np.testing.assert_array_equal(found, wanted)
+def compare(result, expected):
+    assert type(result) is type(expected)
+    if isinstance(result, list | tuple):
+        assert len(result) == len(expected)
+        for part, other in zip(result, expected, strict=True):
+            compare(part, other)
+    elif isinstance(result, dict):
+        compare(list(result.items()), list(expected.items()))
+    elif isinstance(result, float) or (isinstance(result, np.ndarray) and result.dtype.kind == "f"):
+        np.testing.assert_allclose(result, expected, rtol=TOLERANCE, atol=TOLERANCE)
+    elif isinstance(result, np.ndarray):
+        np.testing.assert_array_equal(result, expected)
     else:
-        assert found == wanted
+        assert result == expected
 
 
 def predictions(model):
@@ -133,8 +135,8 @@ def write(model, y, folder):
 
 
 def paths(model):
-    found = model.decision_path(X)
-    return [part.toarray() if hasattr(part, "toarray") else part for part in np.atleast_1d(np.array(found, object))]
+    paths = model.decision_path(X)
+    return [part.toarray() if hasattr(part, "toarray") else part for part in np.atleast_1d(np.array(paths, object))]
 
 
 #: Public methods of the estimators, by name: functions of a model, its target and a folder.
@@ -157,7 +159,9 @@ METHODS = {
     "simplify": lambda model, y, folder: smaller(model.simplify(X, max_leaves=3, max_boxes=8)),
 }
 REQUESTS = {f"set_{name}_request" for name in ("fit", "predict", "score")}
-NOT_WALKED = {"get_metadata_routing", "get_params", "set_params", *REQUESTS}  # parameters only, no tree
+#: Parameters only, no tree; or steps of what is walked.
+NOT_WALKED = {"get_metadata_routing", "get_params", "set_params", *REQUESTS, "spec", "task"}
+NOT_WALKED |= {"adopt", "fit_source", "limits_", "model_", "resumed_model", "with_model"}
 
 
 def saved_and_loaded(model, folder):
@@ -187,7 +191,8 @@ def test_methods(models, kind, name, tmp_path):
 
 @pytest.mark.parametrize("cls", [TartClassifier, TartRegressor])
 def test_no_method_is_forgotten(cls):
-    public = {name for name in dir(cls) if not name.startswith("_")}
+    attributes = {name for name in dir(cls) if isinstance(inspect.getattr_static(cls, name), ModelAttribute)}
+    public = {name for name in dir(cls) if not name.startswith("_")} - attributes
     assert public <= set(METHODS) | NOT_WALKED
 
 
@@ -291,7 +296,7 @@ EXPLANATIONS = {
     "harden": lambda model, y: explain.harden(model, X).hardening_.agreement,
     "importances": lambda model, y: explain.importances(model, X, y),
     "simplification_path": lambda model, y: [
-        smaller(one) for one in explain.simplification_path(model, X, [2], max_boxes=8)
+        smaller(step) for step in explain.simplification_path(model, X, [2], max_boxes=8)
     ],
     "simplify": lambda model, y: explain.simplify(model, X, max_leaves=3, max_boxes=8).certificate_.measured,
     "view": lambda model, y: explain.view(model, X, y).n_leaves,
@@ -308,19 +313,19 @@ def test_explanations(models, kind, name):
 def test_counterfactuals_hold_in_both_precisions():
     """A counterfactual ends right behind a boundary: the device, in single precision, must see it crossed too."""
     model = TartClassifier(depth=1, random_state=0).fit(X, LABEL)
-    found = [explain.counterfactual(model, X.slice(row, 1), X) for row in range(30)]
-    found = [other for other in found if other]
-    assert len(found) > 20
-    for other in found:
+    others = [explain.counterfactual(model, X.slice(row, 1), X) for row in range(30)]
+    others = [other for other in others if other]
+    assert len(others) > 20
+    for other in others:
         assert model.predict(other.row)[0] == other.after == on_cpu(model).predict(other.row)[0] != other.before
 
 
 def test_a_page_agrees_with_itself(models):
     """Predictions on the page are those that it computes, in double precision."""
-    found, wanted = (
+    result, expected = (
         make_record(model, X, VALUE, rows=90, sizes=[]) for model in (models["regressor"], on_cpu(models["regressor"]))
     )
-    assert found == wanted
+    assert result == expected
 
 
 @pytest.mark.parametrize(("name", "kind"), [(name, SLOW[name][0]) for name in sorted(set(EXPLANATIONS) & set(SLOW))])
@@ -435,22 +440,22 @@ def test_nothing_of_the_zoo_is_forgotten():
 def test_search(cls):
     y = LABEL if cls is TartClassifier else VALUE
     space = {"depth": [0, 1, 2], "leaf_layers": [0, 1], "selection": ["multi", "single"]}
-    found = StructureSearch(cls(epochs=6), space, folds=2, random_state=0).fit(X, y)
-    best = found.best_estimator_
+    fitted = StructureSearch(cls(epochs=6), space, folds=2, random_state=0).fit(X, y)
+    best = fitted.best_estimator_
     assert_on_device(best)
-    assert not [trial for trial in found.trials_ if trial["state"] == "failed"]
+    assert not [trial for trial in fitted.trials_ if trial["state"] == "failed"]
     with auto_is(CPU):
         again = StructureSearch(cls(epochs=6), space, folds=2, random_state=0).fit(X, y)
-    assert found.best_params_ == again.best_params_
-    np.testing.assert_allclose(found.best_score_, again.best_score_, atol=1e-4)
-    compare(found.predict(X), best.predict(X))
-    assert found.score(X, y) == best.score(X, y)
-    assert len(found.explain(SOME).contributions) == 4
-    assert found.front_
+    assert fitted.best_params_ == again.best_params_
+    np.testing.assert_allclose(fitted.best_score_, again.best_score_, atol=1e-4)
+    compare(fitted.predict(X), best.predict(X))
+    assert fitted.score(X, y) == best.score(X, y)
+    assert len(fitted.explain(SOME).contributions) == 4
+    assert fitted.front_
     check(lambda model: search.size_of(model, X).leaves, best)
     if cls is TartClassifier:
-        assert found.predict_proba(X).shape == (len(LABEL), 3)
-        assert search.baseline_scores(found, X, y)
+        assert fitted.predict_proba(X).shape == (len(LABEL), 3)
+        assert search.baseline_scores(fitted, X, y)
 
 
 def test_nothing_of_the_search_is_forgotten():

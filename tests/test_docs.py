@@ -55,7 +55,7 @@ def spans(text):
 
 def linked_files(path, text):
     """Where the relative links of a page, or of a part of it, lead."""
-    targets = ["".join(found) for found in LINK.findall(SPAN.sub("code", text))]
+    targets = ["".join(groups) for groups in LINK.findall(SPAN.sub("code", text))]
     local = [target.split("#")[0] for target in targets if not re.match(r"[a-z]+:", target)]
     return [(path.parent / unquote(target)).resolve() for target in local if target]
 
@@ -199,8 +199,8 @@ def blocks(path):
     """The Python blocks of a page that are meant to run, each behind as many empty lines as stand above it."""
     text = path.read_text(encoding="utf-8")
     for match in FENCE.finditer(text):
-        words = match["info"].split()
-        if words[:1] == ["python"] and "no-run" not in words:
+        info = match["info"].split()
+        if info[:1] == ["python"] and "no-run" not in info:
             yield "\n" * text.count("\n", 0, match.start("body")) + textwrap.dedent(match["body"])
 
 

@@ -35,12 +35,12 @@ def documented_names():
             continue
         for method, member in vars(value).items():
             is_callable = inspect.isfunction(member) or isinstance(member, classmethod | staticmethod)
-            if is_callable and not method.startswith("_") and method not in INHERITED and _own_docstring(member):
+            if is_callable and not method.startswith("_") and method not in INHERITED and _has_docstring(member):
                 yield f"{name}.{method}"
 
 
-def _own_docstring(member):
-    """Whether a method says what it does; those that implement a documented method of their base need not."""
+def _has_docstring(member):
+    """Return whether a method has a docstring; overrides of a documented method need none."""
     return bool(inspect.unwrap(getattr(member, "__func__", member)).__doc__)
 
 

@@ -55,20 +55,20 @@ def test_predictions_after_load_on_a_cpu(fitted, tmp_path):
     with auto_is(torch.device("cpu")):
         restored = load(tmp_path / "model.tart")
     assert {p.device.type for p in restored.tree_.parameters()} == {"cpu"}
-    found, wanted = predictions(model, X), predictions(restored, X)
+    result, wanted = predictions(model, X), predictions(restored, X)
     if not hasattr(model, "classes_"):  # in standard deviations of the target
-        found, wanted = found / model.target_scale_, wanted / model.target_scale_
+        result, wanted = result / model.target_scale_, wanted / model.target_scale_
     if model.selection == "single":  # rows between two leaves may take the other one
-        near = (np.abs(found - wanted) <= 1e-5).all(axis=1)
+        near = (np.abs(result - wanted) <= 1e-5).all(axis=1)
         assert near.mean() > 0.99
-        found, wanted = found[near], wanted[near]
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5)
+        result, wanted = result[near], wanted[near]
+    np.testing.assert_allclose(result, wanted, rtol=0, atol=1e-5)
 
 
 def test_it_is_explained(fitted, tmp_path):
     model, X, y = fitted
-    found = model.explain(X[:5])
-    assert np.isfinite(found.contributions).all()
+    result = model.explain(X[:5])
+    assert np.isfinite(result.contributions).all()
     assert model.feature_importances_.sum() == pytest.approx(1)
     assert explain.view(model, X, y).n_leaves == model.get_n_leaves()
     assert "leaf 0" in explain.export_text(model)
@@ -94,11 +94,11 @@ def test_it_is_simplified(name):
 def test_a_search(cls):
     X, y = TASKS[cls]
     space = {"depth": [0, 1, 2], "leaf_layers": [0, 1], "selection": ["multi", "single"]}
-    found = StructureSearch(cls(epochs=30), space, folds=3, random_state=0).fit(X, y)
-    assert not [trial for trial in found.trials_ if trial["state"] == "failed"]
-    assert next(found.best_estimator_.tree_.parameters()).device.type == "cuda"
-    assert found.best_score_ > (0.8 if cls is TartClassifier else 0.2)
-    assert found.explain(X[:2]).contributions.shape[0] == 2
+    result = StructureSearch(cls(epochs=30), space, folds=3, random_state=0).fit(X, y)
+    assert not [trial for trial in result.trials_ if trial["state"] == "failed"]
+    assert next(result.best_estimator_.tree_.parameters()).device.type == "cuda"
+    assert result.best_score_ > (0.8 if cls is TartClassifier else 0.2)
+    assert result.explain(X[:2]).contributions.shape[0] == 2
 
 
 def test_trees_of_other_libraries(tmp_path):

@@ -256,9 +256,9 @@ def test_a_failure_leaves_the_old_file_alone(path, monkeypatch, function, error)
 
 def test_a_replaced_file_stays_as_it_was_if_its_writer_fails(path):
     path.write_bytes(b"old")
-    with pytest.raises(FileNotFoundError, match="rows.csv"), persist.replaced_file(str(path)) as file:
-        file.write(b"new")
-        raise FileNotFoundError(errno.ENOENT, "No such file", "rows.csv")  # of another file, whose name it keeps
+    with pytest.raises(FileNotFoundError) as caught, persist.replaced_file(str(path)) as file:
+        file.writelines(source.read_bytes() for source in (path, path.with_name("none")))
+    assert caught.value.filename == str(path.with_name("none"))  # not that of the replaced file
     assert path.read_bytes() == b"old"
     with persist.replaced_file(str(path)) as file:
         file.write(b"new")

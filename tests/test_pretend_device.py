@@ -59,15 +59,15 @@ def test_devices_are_not_mixed(x, mixed):
     ],
 )
 def test_a_gpu_would_allow_it(x, allowed):
-    """And the numbers are those of the CPU, where the tensor given is."""
-    found, wanted = allowed(x), allowed(x.cpu())
-    if isinstance(found, torch.Tensor):
-        assert found.shape == wanted.shape
-        found, wanted = found.cpu(), wanted.cpu()
-        assert not isinstance(found, PretendTensor)
-        torch.testing.assert_close(found, wanted, rtol=0, atol=0)
+    """And the values are those of the CPU."""
+    result, expected = allowed(x), allowed(x.cpu())
+    if isinstance(result, torch.Tensor):
+        assert result.shape == expected.shape
+        result, expected = result.cpu(), expected.cpu()
+        assert not isinstance(result, PretendTensor)
+        torch.testing.assert_close(result, expected, rtol=0, atol=0)
     else:
-        assert found == wanted
+        assert result == expected
 
 
 def test_numpy_is_refused(x):
@@ -82,12 +82,12 @@ def test_views_share_memory(x):
 
 
 def test_a_copy_to_the_device_is_a_copy():
-    own = torch.zeros(3)
-    there = own.to(DEVICE)
-    there.add_(1)
-    back = there.cpu()
-    there.add_(1)
-    assert (own.tolist(), back.tolist(), there.tolist()) == ([0, 0, 0], [1, 1, 1], [2, 2, 2])
+    source = torch.zeros(3)
+    copied = source.to(DEVICE)
+    copied.add_(1)
+    back = copied.cpu()
+    copied.add_(1)
+    assert (source.tolist(), back.tolist(), copied.tolist()) == ([0, 0, 0], [1, 1, 1], [2, 2, 2])
 
 
 def test_gradients(x):

@@ -41,8 +41,8 @@ def test_continuous_integration_runs_in_empty_folders():
     functions = {f"BASH_FUNC_{name}%%": f"() {{ {body}; }}" for name, body in standins.items()}
     done = subprocess.run([ROOT / ".ci" / "run"], env=os.environ | functions, capture_output=True, text=True)
     assert done.returncode == 7, done.stderr
-    said, *listed = done.stdout.splitlines()
-    assert said == "test"
+    target, *listed = done.stdout.splitlines()
+    assert target == "test"
     may_mount = subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True)
     if may_mount.returncode == 0 and Path("/tmp") not in ROOT.parents:
         assert listed == ["a folder"]

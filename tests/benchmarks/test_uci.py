@@ -196,9 +196,9 @@ def test_published_numbers():
 
 def test_the_accuracy_that_the_missing_set_would_need():
     summary = UciSummary(20_000, 3, 2, False, (), "", 0)
-    lines = accuracies("D6-L1-multi", one=[0.90] * 4, two=[0.84] * 4)
-    lines += accuracies("D2-L4-single", one=[0.92] * 4, two=[0.92] * 4)  # 0.1 points away
-    scores = Scores({(line["model"], line["set"]): line for line in lines}, {"one": summary, "two": summary})
+    lines = accuracies("D6-L1-multi", first=[0.90] * 4, second=[0.84] * 4)
+    lines += accuracies("D2-L4-single", first=[0.92] * 4, second=[0.92] * 4)  # 0.1 points away
+    scores = Scores({(line["model"], line["set"]): line for line in lines}, {"first": summary, "second": summary})
     text = differences.missing_set(scores)
     implied = 3 * 88.2 - 90 - 84  # so that the mean of three is the published one
     assert f"| {implied:.1f} |" in next(line for line in text.splitlines() if line.startswith("| TART-A"))
@@ -208,8 +208,8 @@ def test_the_accuracy_that_the_missing_set_would_need():
 
 def test_trees_with_as_many_leaves_are_compared():
     summary = UciSummary(20_000, 3, 2, False, (), "", 0)
-    lines = accuracies("D4-L2-single", one=[0.90] * 4) + accuracies("D1-L2-W15-single", one=[0.912] * 4)
-    scores = Scores({(line["model"], line["set"]): line for line in lines}, {"one": summary})
+    lines = accuracies("D4-L2-single", first=[0.90] * 4) + accuracies("D1-L2-W15-single", first=[0.912] * 4)
+    scores = Scores({(line["model"], line["set"]): line for line in lines}, {"first": summary})
     rows = [line for line in differences.as_many_leaves(scores).splitlines() if line.startswith("| 16")]
     assert rows == ["| 16, 15 | large | 89.0, 90.1 (+1.1) | 90.0, 91.2 (+1.2) |"]
 

@@ -49,7 +49,8 @@ def test_fit_and_predict_on_two_nodes(cluster, files):
     pq.write_table(pa.table(wrong), files / "rows" / "1.parquet", row_group_size=90)
     here = run(*predict, files / "wrong.parquet")
     there = run(*predict, files / "wrong.parquet", "--cluster", "auto", "--workers", 2)
-    assert "1.parquet: column 'b' must hold finite numbers, got infinity or a number too large in row 202" in here.stderr
+    message = "1.parquet: column 'b' must hold finite numbers, got infinity or a number too large in row 202"
+    assert message in here.stderr
     assert there.stderr == here.stderr
     assert not (files / "wrong.parquet").exists()
 

@@ -88,7 +88,8 @@ def test_a_linear_model_takes_its_place_with_early_stopping_too():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1200, 40))
     y = X[:, 0] + 3 * rng.normal(size=1200)
-    model = TartRegressor(early_stopping=True, random_state=0).fit(X, y)
+    # On a GPU other random numbers are drawn, and with so much noise either model may predict better.
+    model = TartRegressor(early_stopping=True, device="cpu", random_state=0).fit(X, y)
     assert model.get_depth() == model.tree_.structure.depth == 0
     assert model.n_parameters_ == sum(p.numel() for p in model.tree_.parameters()) == 2 * 41
     assert len(model.history_.best_epoch) == 1

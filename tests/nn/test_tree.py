@@ -270,3 +270,17 @@ def test_parts_add_up_with_and_without_gradients(settings):
             logits, bias, said, said_bias = tree.parts(x)
         torch.testing.assert_close(logits if bias is None else logits + bias.unsqueeze(1), tree.decision(x))
         torch.testing.assert_close(said if said_bias is None else said + said_bias.unsqueeze(1), tree.leaf(x))
+
+
+@pytest.mark.parametrize("decision_layers", [1, 2])  # with one product for both functions, and without
+@pytest.mark.parametrize("n_rows", [1, 2])
+def test_the_parts_of_a_tree_say_what_its_functions_say(n_rows, decision_layers):
+    """A single row has the shape of constant leaves, to which no bias is added later."""
+    tree = Tree.build(Structure(2), 3, Classes(2), decision_layers=decision_layers, leaf_layers=1).eval()
+    x = torch.randn(n_rows, 3)
+    with torch.no_grad():
+        logits, bias, leaf_logits, leaf_bias = tree.parts(x)
+        torch.testing.assert_close(logits if bias is None else logits + bias.unsqueeze(1), tree.decision(x))
+        complete = leaf_logits if leaf_bias is None else leaf_logits + leaf_bias.unsqueeze(1)
+        torch.testing.assert_close(complete, tree.leaf(x))
+    assert n_rows > 1 or leaf_bias is None

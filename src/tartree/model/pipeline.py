@@ -301,7 +301,7 @@ def fit(
     workers : WorkerGroup
         Workers that fit the same model to other shards of the source; in the end all have it.
     checkpoints : CheckpointStore, optional
-        Keeps the state of training after each epoch, and gives that of a run that was cut off.
+        Stores the state of training after each epoch, for resuming.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The tree that makes predictions on a CPU: a copy in double precision, made anew only when the tree has changed."""
+"""Double-precision copies of trees for predictions on a CPU, made again only when the tree has changed."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from tartree.nn import Tree
 
 class _Copy(NamedTuple):
     tree: Tree
-    held: list[Tensor]  # the tensors it was made from: while they are held, no other can have their addresses
+    held: list[Tensor]  # the tensors it was made from: while they are held, no other tensor can have their addresses
     versions: list[tuple[int, int]]
     attributes: list[Any]
 
 
-# Beside the trees, not in them: nothing of this is pickled, copied or saved, and it goes when its tree goes.
+# Not in the trees: copies are never pickled or saved, and are freed with their trees.
 _copies: weakref.WeakKeyDictionary[Tree, _Copy] = weakref.WeakKeyDictionary()
 
 
 def in_double(tree: Tree) -> Tree:
-    """A copy of a tree in double precision, for reading only.
+    """Return a copy of a tree in double precision, for reading only.
 
-    The copy is kept until a weight is changed or replaced, or an attribute of a module is set. What torch does not
-    count as a change, writing through ``.data`` or a numpy view, is not seen.
+    The copy is kept until a weight is changed or replaced, or an attribute of a module is set. Changes that torch does
+    not count, through ``.data`` or a numpy view, are not noticed.
     """
     modules = list(tree.modules())  # a walk that takes as long as a search, so once
     attributes = list(chain.from_iterable(vars(module).values() for module in modules))
-    found = chain.from_iterable((*module._parameters.values(), *module._buffers.values()) for module in modules)
-    tensors = [tensor for tensor in found if tensor is not None]
+    candidates = chain.from_iterable((*module._parameters.values(), *module._buffers.values()) for module in modules)
+    tensors = [tensor for tensor in candidates if tensor is not None]
     versions = [(tensor.data_ptr(), tensor._version) for tensor in tensors]
     kept = _copies.get(tree)
     if (

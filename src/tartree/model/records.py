@@ -1,4 +1,4 @@
-"""What was found out about a tree and is saved with it: certificates of smaller trees, comparisons of harder ones."""
+"""Records about a tree that are saved with it: certificates of simplified trees, comparisons of hardened ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 class Record(Protocol):
-    """A finding about a tree as plain data."""
+    """A record about a tree that can be converted to plain data."""
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """Return plain data for JSON, and arrays."""

@@ -1,4 +1,4 @@
-"""Training rows that a model remembers until it is saved."""
+"""Training rows that a model holds until it is saved."""
 
 from __future__ import annotations
 

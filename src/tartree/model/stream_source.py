@@ -318,8 +318,8 @@ def _most_features(table: ParquetTable) -> int:
 def _merge_in_order(workers: WorkerGroup, shard_statistics: Iterator[tuple[int, StreamStatistics]]) -> StreamStatistics:
     """Merge the statistics of all shards in the order of shards.
 
-    A sketch, or a count that forgets, depends on the order of merges. Since every shard has statistics of its own,
-    the encoder is the same to the last bit for any number of workers. One worker alone merges as it goes, and never
+    A sketch, or a count that forgets, depends on the order of merges. Since every shard has separate statistics, the
+    encoder is the same to the last bit for any number of workers. One worker alone merges as it goes, and never
     holds more than two.
     """
     if workers.size > 1:

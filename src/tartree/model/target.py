@@ -592,9 +592,12 @@ class PlainValueCodec(ValueCodec):
     Parameters
     ----------
     center, scale : ndarray of shape (targets,)
-        0 and 1 for values in units of the target.
     limits : ndarray of shape (targets, 2) or None
-        Lowest and highest prediction of each target; None without a limit.
+
+    Examples
+    --------
+    >>> PlainValueCodec(np.array([10.0]), np.array([2.0])).output.n_targets
+    1
     """
 
     @property

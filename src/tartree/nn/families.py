@@ -5,6 +5,7 @@ The functions take any module: a decision or leaf of the user's own, which is no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -30,6 +31,12 @@ class Family(nn.Module):
         if mlp is None or len(mlp.weights) > 1:
             return None
         return mlp.weights[0].detach(), mlp.biases[0].detach()
+
+    @property
+    def last_layer(self) -> Sequence[Tensor] | None:
+        """The parameters that the outputs are proportional to, or None."""
+        mlp = self.perceptrons
+        return None if mlp is None else (mlp.weights[-1], mlp.biases[-1])
 
     def step_parameters(self) -> Parameters | None:
         """Return feature and threshold of each node, (members, nodes), if decisions compare one feature, or None."""
@@ -57,6 +64,11 @@ def step_parameters(module: nn.Module) -> Parameters | None:
     A row goes to the first child if the feature is at most the threshold.
     """
     return None if (family := _family(module)) is None else family.step_parameters()
+
+
+def last_layer(module: nn.Module) -> Sequence[Tensor] | None:
+    """Return the parameters that the outputs of a decision or leaf are proportional to, or None."""
+    return None if (family := _family(module)) is None else family.last_layer
 
 
 def _family(module: nn.Module) -> Family | None:

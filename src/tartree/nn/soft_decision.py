@@ -42,6 +42,10 @@ class SoftDecision(Family):
         """Beta of each logit, (members, logits)."""
         return self.sharpness * self.log_beta.exp()
 
+    @property
+    def last_layer(self) -> Sequence[Tensor] | None:
+        return self.linear.last_layer
+
     def linear_parameters(self) -> tuple[Tensor, Tensor] | None:
         parameters = self.linear.linear_parameters()
         steep = self.inverse_temperature.detach()

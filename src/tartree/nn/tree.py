@@ -246,14 +246,17 @@ class Tree(nn.Module):
         leaf_bias : Tensor of shape (members, leaves, numbers) or None
         """
         if dispatch.joins_products(self, x):
-            return self._joint_parts(x)
-        logits, bias = self.decision_parts(x)
-        g = self.leaf
-        leaf_logits, leaf_bias = g.parts(x) if dispatch.adds_bias_later(g) else (g(x), None)
-        self.check_shapes(logits, leaf_logits)
+            logits, bias, leaf_logits, leaf_bias = self._joint_parts(x)
+        else:
+            logits, bias = self.decision_parts(x)
+            g = self.leaf
+            leaf_logits, leaf_bias = g.parts(x) if dispatch.adds_bias_later(g) else (g(x), None)
+            self.check_shapes(logits, leaf_logits)
+        if leaf_bias is not None and leaf_logits.shape[1] == 1:  # one row: kernels take its leaves for constant ones
+            leaf_logits, leaf_bias = leaf_logits + leaf_bias.unsqueeze(1), None
         return logits, bias, leaf_logits, leaf_bias
 
-    def _joint_parts(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _joint_parts(self, x: Tensor) -> tuple[Tensor, Tensor | None, Tensor, Tensor | None]:
         """Return the parts of linear decisions and linear leaves of one member, from one product for both."""
         f, g = self.decision, self.leaf
         assert isinstance(f, MLPDecision)

@@ -1,4 +1,4 @@
-"""Mean and variance of numbers that come in pieces."""
+"""Moments: mean and variance of numbers in chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LOW, HIGH = 1e-100, 1e100
 class Moments:
     """Weight, mean and sum of squared deviations from it; merged by the formula of Chan, Golub and LeVeque.
 
-    The mean is `near + rest`, where `near` is that of the first piece: a large offset with a small spread keeps its
+    The mean is `near + rest`, where `near` is that of the first chunk: a large offset with a small spread keeps its
     digits. All but the weight are of the numbers divided by `2**exponent`.
 
     Examples
@@ -37,7 +37,7 @@ class Moments:
 
     @classmethod
     def of(cls, values: NDArray[np.float64], weights: NDArray[np.float64] | None = None) -> Moments:
-        """Those of finite values, (rows,), with positive weights."""
+        """Return the moments of finite values, (rows,), with positive weights."""
         if not len(values):
             return cls()
         largest = max(-float(values.min()), float(values.max()))
@@ -54,7 +54,7 @@ class Moments:
         return cls(total, near, rest, max(0.0, float(squares.sum()) - total * rest * rest), exponent)
 
     def merge(self, other: Moments) -> None:
-        """Add all that another one has seen."""
+        """Add the moments of other values."""
         if not other.weight:
             return
         if not self.weight:
@@ -86,7 +86,7 @@ class Moments:
         return max(self.spread, SMALLEST)
 
     def _divided(self, exponent: int) -> tuple[float, float, float]:
-        """Parts of the mean and square for another exponent, which is no smaller."""
+        """Return parts of the mean and square for another exponent, which is no smaller."""
         step = self.exponent - exponent
         return math.ldexp(self.near, step), math.ldexp(self.rest, step), math.ldexp(self.square, 2 * step)
 

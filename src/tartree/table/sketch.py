@@ -1,4 +1,4 @@
-"""Quantiles of numbers that come in pieces: exact for few different values, within a known error for many.
+"""Quantiles of numbers in chunks: exact for few different values, within a known error for many.
 
 While there are at most `SIZE` different values, they are kept with their weights. Beyond, values lie in levels: those
 of level `h` weigh `2**h` each. As soon as a level has `SIZE` values they are sorted, and every fourth goes two levels
@@ -47,7 +47,7 @@ class QuantileSketch:
             self._count(values, weights)
 
     def merge(self, other: QuantileSketch) -> None:
-        """Add all that another one holds."""
+        """Add all that another sketch holds."""
         if other._values is not None:
             self.update(other._values, other._weights)
             return
@@ -56,38 +56,35 @@ class QuantileSketch:
             self._put(level, values)
 
     def items(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Values in rising order and what they weigh, each (values,)."""
+        """Return values in rising order and their weights, each (values,)."""
         if self._values is not None:
             return self._values, self._weights
-        values = np.concatenate([np.asarray(found, dtype=np.float64) for found in self._levels.values()])
-        weights = np.repeat(
-            [2.0**level for level in self._levels], [len(found) for found in self._levels.values()]
-        )  # (values,)
+        levels = self._levels
+        values = np.concatenate([np.asarray(part, dtype=np.float64) for part in levels.values()])
+        weights = np.repeat([2.0**level for level in levels], [len(part) for part in levels.values()])  # (values,)
         order = np.argsort(values, kind="stable")
         return values[order], weights[order]
 
     def quantile(self, share: float) -> float:
-        """The smallest value that has at least this share of the weight at or below it."""
+        """Return the smallest value with at least this share of the weight at or below it."""
         values, weights = self.items()
         cumulative = np.cumsum(weights)
-        place = int(np.searchsorted(cumulative, cumulative[-1] * share * (1 - 1e-12)))
-        return float(values[min(place, len(values) - 1)])
+        index = int(np.searchsorted(cumulative, cumulative[-1] * share * (1 - 1e-12)))
+        return float(values[min(index, len(values) - 1)])
 
     def _count(self, values: NDArray[np.floating], weights: NDArray[np.float64] | None) -> None:
         """Add to the values that are counted one by one, or begin with levels if there are too many."""
         assert self._values is not None
-        # Most columns of measurements have too many in their first rows, which are looked at before all are sorted.
+        # Most columns of measurements have too many in their first rows, which are sorted before all others.
         if len(values) > 2 * SIZE and len(np.unique(values[: 2 * SIZE])) > SIZE:
             self._leave_counting()
             self._add(values, weights)
             return
-        own = np.ones(len(values)) if weights is None else weights
-        found, where = np.unique(
-            np.concatenate([self._values, np.asarray(values, dtype=np.float64)]), return_inverse=True
-        )
-        self._weights = np.bincount(where, weights=np.concatenate([self._weights, own])).astype(np.float64)
-        self._values = found
-        if len(found) > SIZE:
+        added = np.ones(len(values)) if weights is None else weights
+        together = np.concatenate([self._values, np.asarray(values, dtype=np.float64)])
+        self._values, index = np.unique(together, return_inverse=True)
+        self._weights = np.bincount(index, weights=np.concatenate([self._weights, added])).astype(np.float64)
+        if len(self._values) > SIZE:
             self._leave_counting()
 
     def _leave_counting(self) -> None:
@@ -104,14 +101,14 @@ class QuantileSketch:
         mantissas, exponents = np.frexp(weights)  # weight = mantissa * 2**exponent, with 0.5 <= mantissa < 1
         whole = np.rint(mantissas * 2**DIGITS).astype(np.int64)
         for digit in range(DIGITS + 1):  # rounding up may give 2**DIGITS itself
-            there = np.flatnonzero((whole >> digit) & 1)
-            if not len(there):
+            rows = np.flatnonzero((whole >> digit) & 1)
+            if not len(rows):
                 continue
-            levels = exponents[there] - DIGITS + digit
+            levels = exponents[rows] - DIGITS + digit
             order = np.argsort(levels, kind="stable")
-            found, starts = np.unique(levels[order], return_index=True)
-            for level, own in zip(found.tolist(), np.split(there[order], starts[1:]), strict=True):
-                self._put(level, values[own])
+            different, starts = np.unique(levels[order], return_index=True)
+            for level, level_rows in zip(different.tolist(), np.split(rows[order], starts[1:]), strict=True):
+                self._put(level, values[level_rows])
 
     def _put(self, level: int, values: NDArray[np.floating]) -> None:
         """Add values to a level; while there are enough of them, a part goes further up."""

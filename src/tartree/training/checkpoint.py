@@ -64,7 +64,7 @@ class RunState:
         best = self.best
         return {
             "tensors": [tensor.detach().cpu().clone() for tensor in self._tensors()],
-            "random": [self.generator.get_state(), torch.get_rng_state()],
+            "random": [self.generator.get_state(), torch.get_rng_state(), *self._device_random()],
             "best": None if best is None else [best.loss.clone(), best.epoch.clone(), best.done.clone()],
             "history": [asdict(epoch) for epoch in self.history.epochs],
         }
@@ -79,9 +79,19 @@ class RunState:
             tensor.copy_(saved)
         self.generator.set_state(state["random"][0])
         torch.set_rng_state(state["random"][1])
+        if self._device_random() and len(state["random"]) > 2:  # a run may be resumed on another kind of device
+            torch.cuda.set_rng_state(state["random"][2], self._device())
         if self.best is not None:
             self.best.loss, self.best.epoch, self.best.done = (tensor.clone() for tensor in state["best"])
         self.history.epochs[:] = [Epoch(**epoch) for epoch in state["history"]]
+
+    def _device(self) -> torch.device:
+        return next(parameter.device for parameter in self.tree.parameters())
+
+    def _device_random(self) -> list[Tensor]:
+        """Return the state of the random numbers of a GPU, from which dropout draws there."""
+        device = self._device()
+        return [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
 
     def _tensors(self) -> list[Tensor]:
         best_weights = [] if self.best is None else self.best.weights

@@ -20,17 +20,17 @@ from tartree.training.step import Step
 from tartree.training.stream import StreamRows
 from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
 
-#: Noise below this is not drawn in a stream: it takes as long as reading the rows, and does nothing.
+#: Noise below this is not drawn in a stream: drawing takes as long as reading the rows, and has no effect.
 FAINT = 1e-3
 
 
 class Epochs(Protocol):
-    """Runs epochs, one after the other."""
+    """Runs the epochs of a training."""
 
     step: Step
 
     def run(self, number: int) -> Tensor:
-        """Epoch `number`, from 0; the mean loss of each member, (members,), which may still be being computed."""
+        """Run epoch `number`, from 0, and return the mean loss of each member, (members,), perhaps not computed yet."""
 
 
 def make_epochs(
@@ -42,7 +42,7 @@ def make_epochs(
     *,
     resumable: bool = False,
 ) -> Epochs:
-    """Return the fastest way to run the epochs of a training; `resumable` if it may be stopped and resumed."""
+    """Return the fastest runner for a training; `resumable` if it may be stopped and resumed."""
     if isinstance(rows, StreamRows):
         return StreamEpochs(tree, rows, recipe, workers)
     if workers.size > 1:
@@ -55,7 +55,7 @@ def make_epochs(
 
 
 def _noise(recipe: Recipe, rows: Rows) -> float | Tensor:
-    """Standard deviation of the noise: one for all, or of each feature, (features,), where some are indicators.
+    """Return the standard deviation of the noise: a number, or (features,) if some are indicators.
 
     With tables side by side it is (tables, 1, features), each from the rows of its table.
     """
@@ -73,12 +73,12 @@ def _table_noise(recipe: Recipe, x: Tensor, n_rows: int) -> float:
 
 
 def _is_number(x: Tensor) -> Tensor:
-    """1 for features that get noise, 0 for indicators, (features,): noise would turn a level into another one."""
+    """Return 1 for features that get noise and 0 for indicators, (features,)."""
     return (~((x == 0) | (x == 1)).all(0)).to(x.dtype)
 
 
 class EagerEpochs:
-    """Step by step, from any rows, on any device."""
+    """Epochs step by step, from any rows, on any device."""
 
     def __init__(self, tree: Tree, rows: Rows, recipe: Recipe, generator: torch.Generator) -> None:
         self.rows, self.recipe, self.generator = rows, recipe, generator
@@ -105,7 +105,7 @@ class EagerEpochs:
 
 
 class StreamEpochs:
-    """Step by step, from rows that are read meanwhile; workers share the rows of each step."""
+    """Epochs step by step, from a stream; workers share the rows of each step."""
 
     def __init__(self, tree: Tree, rows: StreamRows, recipe: Recipe, workers: WorkerGroup) -> None:
         self.rows, self.recipe = rows, recipe
@@ -119,7 +119,7 @@ class StreamEpochs:
         total: Tensor | None = None
         recipe, n_batches = self.recipe, self.n_batches
         batches = self.rows.epoch(number, n_batches, self.noise)
-        with closing(batches):  # also when interrupted: the thread that reads ends with it
+        with closing(batches):  # also on an interrupt, which then ends the reading thread
             for i, batch in enumerate(batches):
                 loss = self.step.learn(batch.x, batch, recipe.rate((number + i / n_batches) / recipe.epochs))
                 part = loss * (self.rows.step_rows(i, n_batches) / len(self.rows))
@@ -129,12 +129,12 @@ class StreamEpochs:
 
 
 class CapturedEpochs:
-    """Runs epochs on a GPU: rows are shuffled and gathered there, and a step is one graph."""
+    """Epochs on a GPU, which shuffles and gathers rows; a step is one graph, with random numbers of torch."""
 
     def __init__(self, tree: Tree, rows: TensorRows | MemberRows, recipe: Recipe) -> None:
         self.rows = rows
         n_rows, device = len(rows), rows.x.device
-        # Equal sizes but for the last, and whole vectors of memory: rows of a batch are the last axis of every tensor.
+        # Equal sizes but for the last, in multiples of 8: the rows of a batch are the last axis of every tensor.
         share = -(-n_rows // recipe.n_batches(n_rows))
         self.size = min(n_rows, -(-share // 8) * 8)
         self.n_batches = -(-n_rows // self.size)
@@ -177,13 +177,13 @@ class CapturedEpochs:
         )  # fmt: skip
 
     def _gather(self, size: int) -> Batch:
-        """The next rows in the order of this epoch."""
+        """Return the next rows in the order of this epoch."""
         from tartree.training import step_kernels
 
         rows, n_features = self.rows, self.rows.x[0].numel()
         index = torch.empty(size, dtype=torch.int64, device=rows.x.device)
         x = rows.x.new_empty(size, *rows.x.shape[1:])
-        classes = rows.target if rows.target.dim() == 1 else self.order  # other targets are gathered by their index
+        classes = rows.target if rows.target.dim() == 1 else self.order  # other targets are gathered by index
         target = classes.new_empty(size)
         step_kernels.gather[(size,)](
             rows.x, classes, self.order, self.clock, x, target, index, self.n_batches, self.size, n_features,

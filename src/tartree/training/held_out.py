@@ -1,4 +1,4 @@
-"""How good the members are on other rows, as predictions are made."""
+"""Evaluation of the members on held-out rows, with predictions as the model makes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
 
 
 class HeldOutEvaluation:
-    """Loss and score of each member on rows that it does not learn from, those of all workers."""
+    """Loss and score of each member on the held-out rows of all workers."""
 
     def __init__(
         self, tree: Tree, rows: Rows, selection: Selection, batch_size: int, workers: WorkerGroup = SINGLE_WORKER
@@ -26,13 +26,13 @@ class HeldOutEvaluation:
 
     @torch.no_grad()
     def __call__(self) -> tuple[Tensor, Tensor]:
-        """Loss and score, each (members,), on the CPU and in double precision."""
+        """Return loss and score, (members,) each, on the CPU in double precision."""
         self.tree.eval()
         if self.captured:
             for run, _ in self.captured:
                 run()
             sums = torch.stack([torch.stack(parts) for _, parts in self.captured]).cpu().sum(0)
-        elif not len(self.rows):  # another worker has some
+        elif not len(self.rows):  # all are with other workers
             sums = torch.zeros(3, len(next(self.tree.parameters())), dtype=torch.float64)
         else:
             sums = torch.stack([torch.stack(self._sums(self.rows.take(index))).cpu() for index in self.chunks]).sum(0)
@@ -41,7 +41,7 @@ class HeldOutEvaluation:
         return loss / weight, score / weight
 
     def _sums(self, batch: Batch) -> list[Tensor]:
-        """Weighted sums of losses and scores, and of the weights, each (members,)."""
+        """Return weighted sums of losses and scores, and the sum of weights, (members,) each."""
         function = losses.mixture if self.selection == "multi" else losses.selected
         leaves = self.tree(batch.x)
         members, n_rows, _ = leaves.arrival.shape

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class _Stopped(Exception):
-    """A callback asked for the end."""
+    """A callback has returned true."""
 
 
 def solve(tree: Tree, rows: Rows, recipe: Recipe, callbacks: Sequence[Callback] = ()) -> History:

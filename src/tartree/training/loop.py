@@ -66,7 +66,7 @@ def train(
     workers : WorkerGroup
         Workers that train the same tree on other shards of the same stream.
     checkpoints : CheckpointStore, optional
-        Keeps the state after each epoch, and gives that of a run that was cut off.
+        Stores the state after each epoch, for resuming.
 
     Returns
     -------

@@ -18,7 +18,7 @@ from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
 
 
 class Step:
-    """Steps of one run: keeps the optimiser's state.
+    """Steps of one run, with the state of the optimizer.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Step:
     noise : float, or Tensor of shape (features,) or (tables, 1, features)
         Standard deviation of the jitter.
     n_batches : int
-        Steps of an epoch, over which the weight decay is shared out.
+        Steps of an epoch, among which the weight decay is divided.
     captured : bool
         Whether steps will be captured in a graph on a GPU.
     workers : WorkerGroup
@@ -59,10 +59,10 @@ class Step:
         self.workers = workers
 
     def __call__(self, batch: Batch, rate: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Learn from a batch; the loss of each member before, (members,).
+        """Learn from a batch, and return the loss of each member before, (members,).
 
-        `rate` is what the optimiser takes. `generator` draws the jitter, on its own device; without one it is drawn
-        where the batch is.
+        `rate` is that of `Optimizer.step`. `generator` draws the jitter on its device; by default jitter is drawn on
+        the device of the batch.
         """
         x = batch.x
         if self.is_noisy:
@@ -71,7 +71,7 @@ class Step:
         return self.learn(x, batch, rate)
 
     def learn(self, x: Tensor, batch: Batch, rate: float | Tensor) -> Tensor:
-        """Learn from a batch whose rows have their jitter already; the loss of each member before, (members,)."""
+        """Learn from a batch with jitter, and return the loss of each member before, (members,)."""
         self.optimizer.zero_grad()
         with precision(self.recipe, x.device):
             loss = write_gradient(self.tree, x, batch, self.recipe) if len(x) else self._no_gradient()
@@ -81,7 +81,7 @@ class Step:
         return loss
 
     def _no_gradient(self) -> Tensor:
-        """What a batch without rows leaves: zeros, which count for nothing beside what the rest of the workers has."""
+        """Set zero gradients for a batch without rows, which has no weight in the average, and return zero losses."""
         for parameter in self.tree.parameters():
             parameter.grad = torch.zeros_like(parameter)
         first = next(self.tree.parameters())
@@ -90,7 +90,7 @@ class Step:
     def _average(self, loss: Tensor, batch: Batch) -> None:
         """Replace loss and gradients by their means over the rows of all workers, by weight."""
         weight = float(len(batch.x) if batch.weight is None else batch.weight.sum())
-        # Zeros for missing gradients, so that all workers send the same tensors; parameters without gradient keep none.
+        # Zeros for missing gradients, so that all workers send the same tensors.
         gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.tree.parameters()]
         self.workers.average([loss, *gradients], weight)
 
@@ -109,7 +109,7 @@ def enough_threads(tree: Tree, rows: int) -> Iterator[None]:
 
 @contextmanager
 def precision(recipe: Recipe, device: torch.device) -> Iterator[None]:
-    """Compute matrix products in the precision of the recipe; the rest is in single precision."""
+    """Compute matrix products in the precision of the recipe, and the rest in single precision."""
     if recipe.precision == "bfloat16":
         with torch.autocast(device.type, torch.bfloat16):
             yield

@@ -1,4 +1,4 @@
-"""Triton kernels of a captured training step: what the host does in other loops, a GPU does by itself here."""
+"""Triton kernels of a captured training step, which runs without the host."""
 
 # Kernels are compiled from source, not run: annotations and types are Triton's own.
 # mypy: ignore-errors
@@ -11,7 +11,7 @@ import triton.language as tl
 
 @triton.jit
 def gather(x, target, order, clock, x_out, target_out, index, n_batches, size, n_features, FEATURES: tl.constexpr):
-    """One program a row of the batch: finds its row of the table, notes it, and copies it."""
+    """Find the row of the table for a row of the batch, store its index, and copy it; one program a row."""
     i = tl.program_id(0).to(tl.int64)
     first = (tl.load(clock) % n_batches) * size
     row = tl.load(order + first + i)
@@ -25,7 +25,7 @@ def gather(x, target, order, clock, x_out, target_out, index, n_batches, size, n
 
 @triton.jit
 def advance(clock, rate_table, rates, loss, losses, n_batches, share, n_members, MEMBERS: tl.constexpr):
-    """The end of a step: note its loss, and set the learning rate of the next."""
+    """Add the loss of a step, and set the learning rate of the next."""
     step = tl.load(clock)
     members = tl.arange(0, MEMBERS)
     mask = members < n_members
@@ -63,7 +63,7 @@ def adam(
     parameter_3, gradient_3, mean_3, square_3, size_3, decay_3,
     SIZE: tl.constexpr,
 ):  # fmt: skip
-    """Adam with decoupled weight decay for four tensors at once."""
+    """Update four tensors at once by Adam with decoupled weight decay."""
     program = tl.program_id(0)
     if program < programs_0:
         _update(program, parameter_0, gradient_0, mean_0, square_0, rates, size_0, decay_0, SIZE)

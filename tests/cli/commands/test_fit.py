@@ -363,7 +363,8 @@ def test_interrupted_before_anything_is_learnt(patients_csv, tmp_path, monkeypat
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(epochs.EagerEpochs, "run", interrupted)
+    for kind in (epochs.EagerEpochs, epochs.CapturedEpochs):
+        monkeypatch.setattr(kind, "run", interrupted)
     out = tmp_path / "model.tart"
     out.write_text("mine")
     result = run("fit", patients_csv, "--target", "diagnosis", "--out", out, "--force", "--epochs", 2, *compare)

@@ -120,7 +120,7 @@ def test_click_a_node(report, visit):
     page.locator("[role=treeitem]", has_text="Leaf 3").first.click()
     panel = page.locator("#node-details")
     assert panel.locator("h3").inner_text() == "Leaf 3"
-    assert "of 160 take this way" in panel.inner_text()
+    assert "of 160 have their most probable path here" in panel.inner_text()
     page.locator("[role=treeitem]").first.click()
     assert panel.locator("h3").inner_text() == "Decision 1"
     assert "Upper branch when" in panel.inner_text()
@@ -251,7 +251,7 @@ def test_zoom_and_pan(report, visit):
 def test_simplify(visit, tmp_path, monkeypatch):
     model, table, y = fitted(TartClassifier(depth=2), measurements())
     small = explain.simplification_path(model, table, [2, 1])  # once, for it takes seconds
-    monkeypatch.setattr(report_data, "simplification_path", lambda *given: small)
+    monkeypatch.setattr(report_data, "simplification_path", lambda *given: [smaller.model_ for smaller in small])
     write_report(model, table, y, tmp_path / "page.html", rows=100, sizes=[2, 1])
     page = visit(tmp_path / "page.html")
     assert "The whole model: 4 leaves" in page.locator("#certificate").inner_text()

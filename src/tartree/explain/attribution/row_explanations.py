@@ -207,8 +207,10 @@ class Explanation:
         Missing values.
     features : tuple of Feature
         Encoded features.
-    share, max_paths, max_terms
-        Limits of paths and terms; see `explain_rows`.
+    share : float
+        Share of the arrival that the paths of a row have.
+    max_paths, max_terms : int
+        Maximum number of paths of a row and member, and of terms of a step.
 
     Examples
     --------
@@ -217,8 +219,8 @@ class Explanation:
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> model = TartClassifier(depth=1, epochs=5, random_state=0).fit(X, y)
     >>> explanation = model.explain(X[:10])
-    >>> explanation, explanation.contributions.shape, explanation[0].label
-    (Explanation(10 rows, 4 columns, 3 outputs), (10, 4, 3), 0)
+    >>> explanation, explanation.contributions.shape
+    (Explanation(10 rows, 4 columns, 3 outputs), (10, 4, 3))
     """
 
     tree: TreeView

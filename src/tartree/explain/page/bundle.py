@@ -8,6 +8,7 @@ import html
 import json
 import re
 from importlib.resources import files
+from textwrap import indent
 from typing import Any
 
 from tartree.nn import ACTIVATIONS
@@ -15,7 +16,7 @@ from tartree.nn.outputs import OUTPUTS
 
 IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z]+\.js)";\n', re.MULTILINE)
 EXPORT = re.compile(r"^export (?=function |const |class )", re.MULTILINE)
-PLACE = re.compile(r"\{\{([a-z-]+)\}\}")
+SLOT = re.compile(r"\{\{([a-z-]+)\}\}")
 STYLES = ("page.css", "tree.css")
 FIRST_SCRIPT = "main.js"
 RECORDS = "records.js"  # generated
@@ -32,7 +33,7 @@ def _records_script() -> str:
     """Return the branching functions and the outputs in JavaScript, by name."""
     parts = ['import { normalBelow } from "./mixture.js";\n']
     for name, records in (("ACTIVATIONS", ACTIVATIONS), ("OUTPUTS", OUTPUTS)):
-        entries = "".join(f"  {key}: {record.javascript},\n" for key, record in records.items())
+        entries = "".join(indent(f"{key}: {record.javascript},\n", "  ") for key, record in records.items())
         parts.append(f"export const {name} = {{\n{entries}}};\n")
     return "\n".join(parts)
 
@@ -79,7 +80,7 @@ def make_page(title: str, data: dict[str, Any]) -> str:
         "script": script,
         "data": plain_json(data),
     }
-    return PLACE.sub(lambda match: parts[match[1]], read("page.html"))
+    return SLOT.sub(lambda match: parts[match[1]], read("page.html"))
 
 
 def _digest(text: str) -> str:

@@ -218,8 +218,8 @@ function start() {
       element(
         "p",
         {},
-        "This model has custom decisions or leaves, which a page cannot compute: ",
-        "it shows no predictions for rows.",
+        "This model has custom decisions or leaves, which a page cannot hold: ",
+        "rows cannot be computed here.",
       ),
     );
     byId("values-card").hidden = true;

@@ -72,8 +72,8 @@ def plot_contributions(
     >>> from tartree.explain import plots
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> model = TartClassifier(depth=1, epochs=2, random_state=0).fit(X, y)
-    >>> plots.plot_contributions(model, X, row=3).get_title("left").split(":")[0]
-    '0'
+    >>> plots.plot_contributions(model, X, row=3, output=0).get_xlabel()
+    'probability of 0'
     """
     explanation = _explained(source, X, row, background)
     if output is None:

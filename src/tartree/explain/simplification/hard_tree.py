@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.text.number_text import at_most, percent
 from tartree.model import Model, fitted_model, like
-from tartree.nn import MLPDecision, Tree
-from tartree.nn.families import is_fixed
+from tartree.nn import Tree
+from tartree.nn.families import is_fixed, last_layer
 
 #: Factor of the logits: a decision of 50.1 % becomes one of 98 %.
 SHARPNESS = 1e3
@@ -178,11 +178,12 @@ def sharpened(tree: Tree, factor: float) -> Tree:
     copied = copy.deepcopy(tree)
     if is_fixed(copied.decision):
         return copied
-    if type(copied.decision) is not MLPDecision:
+    layer = last_layer(copied.decision)
+    if layer is None:
         raise ValueError(
             "decisions must be the library's linear functions or perceptrons to be hardened, got "
             f"{type(copied.decision).__name__}"
         )
-    copied.decision.mlp.weights[-1].mul_(factor)
-    copied.decision.mlp.biases[-1].mul_(factor)
+    for parameter in layer:
+        parameter.mul_(factor)
     return copied

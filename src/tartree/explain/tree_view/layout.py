@@ -106,7 +106,7 @@ def arrange(drawn: Outline, widths: Sequence[float] | FloatArray, gap: float = 0
 
     Examples
     --------
-    >>> place(outline(Structure(2)), [1.0] * 7).x
+    >>> arrange(outline(Structure(2)), [1.0] * 7).x
     array([2. , 1. , 3. , 0.5, 1.5, 2.5, 3.5])
     """
     sizes = np.asarray(widths, dtype=np.float64)

@@ -99,7 +99,7 @@ class Numeric(Column):
 
     @property
     def is_linear(self) -> bool:
-        """Whether a center, a scale and ends are all there is to it."""
+        """Whether values are encoded by a center, a scale and ends alone."""
         return self.quantity.is_bare and not self.scaling.knots and self.scaling.shrink == 1.0
 
     @property

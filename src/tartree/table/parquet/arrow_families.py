@@ -44,7 +44,7 @@ def _is_text(pa: Any, arrow_type: Any) -> bool:
     return bool(types.is_string(arrow_type) or types.is_large_string(arrow_type) or types.is_string_view(arrow_type))
 
 
-TEXT = ArrowFamily("text", _is_text, is_label=True, has_levels=True, widest="large_string")
+TEXT = ArrowFamily("text", _is_text, is_label=True, has_levels=True)
 
 FAMILIES = (
     ArrowFamily("boolean", lambda pa, t: pa.types.is_boolean(t), is_number=True, is_label=True),
@@ -70,13 +70,13 @@ def family(arrow_type: Any) -> ArrowFamily | None:
             return values
         return replace(values, name=f"categories of {values.name}", is_number=False, is_label=False, has_levels=True)
     other = ArrowFamily(str(arrow_type), lambda pa, t: t == arrow_type, has_levels=True)
-    return next((known for known in FAMILIES if known.matches(pa, arrow_type)), other)
+    return next((listed for listed in FAMILIES if listed.matches(pa, arrow_type)), other)
 
 
 def are_alike(arrow_type: Any, other: Any) -> bool:
     """Return whether values of both types may be in one column."""
     families = [family(arrow_type), family(other)]
-    return None in families or len({known.name for known in families if known}) == 1
+    return None in families or len({of_type.name for of_type in families if of_type}) == 1
 
 
 def common_type(arrow_types: Sequence[Any]) -> Any:
