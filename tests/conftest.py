@@ -78,3 +78,13 @@ def interrupted_refit(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(TartClassifier, "fit", interrupted)
+
+
+@pytest.fixture
+def triton(monkeypatch):
+    """Triton as if it were here; set to False, as if it were not."""
+    from tartree.ops import backend
+
+    found = {"triton": True}
+    monkeypatch.setattr(backend, "has_triton", lambda: found["triton"])
+    return found

@@ -194,7 +194,7 @@ def test_a_module_is_copied_and_its_width_found():
 
 
 def test_a_backbone_that_does_not_fit_says_so():
-    with pytest.raises(ValueError, match=r"width must be that of the network.s output, 6, got 5"):
+    with pytest.raises(ValueError, match="width must be that of the network's output, 6, got 5"):
         Backbone(network(), 5)(STRUCTURE, 16, 1)
     with pytest.raises(ValueError, match=r"must take \(batch, 9\) rows, but raised"):
         Backbone(network())(STRUCTURE, 9, 1)

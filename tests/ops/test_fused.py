@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from tartree import Structure, losses, ops
-from tartree.nn import Classes, Leaves, Tree, Values, combine, dispatch
-from tartree.ops import backend, fused
+from tartree.nn import Classes, Leaves, Tree, combine, dispatch
+from tartree.ops import fused
 
 from ..conftest import DEVICE
 
@@ -154,118 +154,6 @@ def test_what_the_backend_cannot_do_is_refused():
         ops.arrival(torch.zeros(2, 7), Structure(3), layers=True, backend="fused")
     with pytest.raises(ValueError, match="starts from logits"):
         ops.spread(torch.zeros(2, 14), Structure(3), backend="fused")
-
-
-class Sized:
-    """A tensor on a GPU, for who only looks at it."""
-
-    def __init__(self, *shape, dtype=torch.float32, device="cuda"):
-        self.shape, self.dtype, self.device = torch.Size(shape), dtype, torch.device(device)
-
-    def dim(self):
-        return len(self.shape)
-
-
-@pytest.fixture
-def triton(monkeypatch):
-    """Triton as if it were here; set to False, as if it were not."""
-    found = {"triton": True}
-    monkeypatch.setattr(backend, "has_triton", lambda: found["triton"])
-    return found
-
-
-def test_who_suits(triton):
-    """One thing after another that does not suit, each with its nearest neighbour that does."""
-    x = Sized(2, 3)
-    assert backend.takes_kernels(x, Structure(3), 10)
-    assert not backend.takes_kernels(Sized(2, 3, device="cpu"), Structure(3), 10)
-    for dtype in (torch.bfloat16, torch.float16):
-        assert backend.takes_kernels(Sized(2, 3, dtype=dtype), Structure(3))
-    assert not backend.takes_kernels(Sized(2, 3, dtype=torch.float64), Structure(3))
-    assert backend.takes_kernels(x, Structure(3), backend.MAX_CLASSES)
-    assert not backend.takes_kernels(x, Structure(3), backend.MAX_CLASSES + 1)
-    assert backend.takes_kernels(x, Structure(1, backend.MAX_CHILDREN))
-    assert not backend.takes_kernels(x, Structure(1, backend.MAX_CHILDREN + 1))
-    assert backend.takes_kernels(x, Structure(backend.MAX_LEVELS, 2, 1))
-    assert not backend.takes_kernels(x, Structure(backend.MAX_LEVELS + 1, 2, 1))
-    assert not backend.takes_kernels(x, Structure(0))
-    assert not backend.takes_kernels(x, Structure(3).without([(3, 2)]))
-    triton["triton"] = False
-    assert not backend.takes_kernels(x, Structure(3), 10)
-
-
-def test_a_gpu_suits_by_itself():
-    assert backend.takes_kernels(torch.zeros(2, 3, device=DEVICE), Structure(3), 10) is ON_GPU
-
-
-@pytest.mark.parametrize(
-    ("settings", "fuses"),
-    [
-        ({}, True),
-        ({"output": Classes(backend.MAX_CLASSES)}, True),
-        ({"output": Classes(backend.MAX_CLASSES + 1)}, False),
-        ({"output": Values(3)}, False),
-        ({"structure": Structure(3).without([(3, 2)])}, False),
-        ({"temperature": 2.0}, False),
-        ({"temperature": "learned"}, False),
-        ({"branching": "sigsoftmax"}, False),
-        ({"members": backend.MAX_PROGRAMS}, True),  # their rows are shared, and say nothing of how many they are
-        ({"members": backend.MAX_PROGRAMS + 1}, False),
-    ],
-    ids=lambda value: " ".join(map(str, value.items())) if isinstance(value, dict) else str(value),
-)
-@pytest.mark.parametrize("decision_layers", [0, 1])
-def test_which_trees_fuse(settings, fuses, decision_layers, triton):
-    structure, output = Structure(2), Classes(3)
-    settings = {"structure": structure, "output": output, "n_features": 1, "leaf_layers": 0, **settings}
-    tree = Tree.build(decision_layers=decision_layers, **settings)
-    assert dispatch.fuses(tree, Sized(4, 1)) is fuses
-    assert not dispatch.fuses(tree, Sized(4, 1, device="cpu"))
-
-
-@pytest.mark.parametrize("part", ["", "decision", "decision.mlp", "branching", "leaf"])
-def test_a_tree_with_forward_hooks_does_not_fuse(part, triton):
-    tree = Tree.build(Structure(2), 1, Classes(3))
-    handle = tree.get_submodule(part).register_forward_hook(lambda *_: None)
-    assert not dispatch.fuses(tree, Sized(4, 1))
-    handle.remove()
-    assert dispatch.fuses(tree, Sized(4, 1))
-
-
-def test_a_tree_whose_parameters_say_nothing_of_members_fuses(triton):
-    leaf = nn.Identity()
-    tree = Tree(Structure(2), nn.Identity(), leaf, Classes(3))
-    assert dispatch.fuses(tree, Sized(4, 1))
-    leaf.number = nn.Parameter(torch.tensor(1.0))
-    assert dispatch.fuses(tree, Sized(4, 1))
-
-
-@pytest.mark.parametrize(
-    ("structure", "shape", "n_classes", "suits"),
-    [
-        (Structure(18), (1024, 784), 10, True),
-        (Structure(19), (1, 784), 10, False),  # 65,536 programs along an axis of 65,535, on the way up
-        (Structure(12), (524_000, 784), 10, True),
-        (Structure(12), (525_000, 784), 10, False),  # more than 2**31 logits of a member
-        (Structure(18), (8000, 784), 2, True),
-        (Structure(18), (8200, 784), 2, False),
-        (Structure(12), (7, 524_000, 784), 10, True),  # members count for themselves
-        (Structure(2), (65_536, 4, 8), 2, False),
-        (Structure(20, 2, 1), (1024, 8), 2, True),
-        (Structure(7, 3, 2), (2**21, 8), 2, True),
-        (Structure(7, 3, 2), (2**23, 8), 2, False),
-        (Structure(2), (2**25, 8), 64, False),
-        (Structure(12), (4095,), 1, True),
-    ],
-    ids=str,
-)
-def test_sizes_that_cannot_be_launched_or_counted(structure, shape, n_classes, suits, triton):
-    assert backend.takes_kernels(Sized(*shape), structure, n_classes) is suits
-    if suits:
-        batch = shape[-2] if len(shape) > 1 else 1
-        for predicts in (False, True):
-            plan = fused._Plan(structure, batch, 1, n_classes, predicts, False)
-            assert not plan.is_binary or 1 << (structure.depth - plan.tiers[0]) < 2**16
 
 
 @pytest.mark.gpu

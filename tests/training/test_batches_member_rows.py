@@ -83,5 +83,5 @@ def test_early_stopping_looks_at_the_rows_of_each_table():
 
 
 def test_tables_must_divide_the_members():
-    with pytest.raises(ValueError, match="own batch for each member"):
+    with pytest.raises(ValueError, match="a batch for each member"):
         build(4)(torch.zeros(3, 2, 4, device=DEVICE))
