@@ -2,6 +2,6 @@
 
 from tartree.estimators.classifier import TartClassifier
 from tartree.estimators.regressor import TartRegressor
-from tartree.estimators.saved_estimator import load
+from tartree.estimators.saved_estimator import ESTIMATORS, load
 
-__all__ = ["TartClassifier", "TartRegressor", "load"]
+__all__ = ["ESTIMATORS", "TartClassifier", "TartRegressor", "load"]

@@ -21,8 +21,8 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
     """A readable tree for classification: linear decisions, linear leaves, trained by gradient.
 
     It takes any table (pandas, polars, Arrow, arrays; numbers, categories, text, dates, missing values) and is a
-    scikit-learn classifier. Its structure is the paper's five numbers: depth D, window W, stride S, decision layers H, leaf layers
-    L.
+    scikit-learn classifier. Its structure is the paper's five numbers: depth D, window W, stride S, decision layers H,
+    leaf layers L.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         Replace those of the recipe.
     early_stopping : bool, "auto" or "refit", default="auto"
         Hold out a part of the rows, stop each member when its loss there no longer falls, and keep its best weights.
-        "refit": then train again on all rows, each member up to its best epoch; `refit_history_` has the losses. "auto": no early stopping below 10,000 rows, "refit" below 100,000, True from there on.
+        "refit": then train again on all rows, each member up to its best epoch; `refit_history_` has the losses.
+        "auto": no early stopping below 10,000 rows, "refit" below 100,000, True from there on.
     callbacks : sequence of callable, default=()
         Called with a `tartree.training.Epoch` after each epoch; training ends when one returns True.
     class_weight : dict, "balanced" or None, default=None

@@ -8,10 +8,13 @@ from tartree.estimators.classifier import TartClassifier
 from tartree.estimators.regressor import TartRegressor
 from tartree.explain import Certificate, Hardening
 from tartree.model import file
+from tartree.model.target import Task
 from tartree.persist import ModelFileError
 
-ESTIMATORS: dict[str, type[TartClassifier] | type[TartRegressor]] = {
-    cls.__name__: cls for cls in (TartClassifier, TartRegressor)
+#: The estimator of each task.
+ESTIMATORS: dict[Task, type[TartClassifier] | type[TartRegressor]] = {
+    "classification": TartClassifier,
+    "regression": TartRegressor,
 }
 
 
@@ -35,7 +38,7 @@ def load(path: str | PathLike[str]) -> TartClassifier | TartRegressor:
     """
     saved = file.load(path, {"certificate": Certificate, "hardening": Hardening})
     try:
-        estimator = ESTIMATORS[saved.estimator](**saved.parameters)
+        estimator = ESTIMATORS[saved.model.task](**saved.parameters)
     except TypeError as error:
         raise ModelFileError(f"{fspath(path)}: its content does not fit together: {error}") from error
     return estimator.adopt(saved.model)

@@ -29,9 +29,8 @@ ESTIMATORS = tuple(dict.fromkeys(codec.estimator for codec in CODECS.values()))
 
 
 class SavedModel(NamedTuple):
-    """A model from a file, with the estimator that held it."""
+    """A model from a file, with the parameters of the estimator that held it."""
 
-    estimator: str
     parameters: dict[str, Any]
     model: FittedModel
 
@@ -125,7 +124,7 @@ def from_state(document: Mapping[str, Any], arrays: Arrays, records: Mapping[str
     except ValueError:  # the file comes from a machine with another device
         device = torch.device("cpu")
     model = FittedModel(encoder, tree.eval().to(device), codec, parameters["selection"], provenance)
-    return SavedModel(document["estimator"], {**parameters, **factories}, model)
+    return SavedModel({**parameters, **factories}, model)
 
 
 def _importances(values: Any, n_columns: int) -> Any:

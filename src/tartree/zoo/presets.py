@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tartree.estimators import TartClassifier, TartRegressor
+from tartree.estimators import ESTIMATORS, TartClassifier, TartRegressor
 from tartree.nn import Axis, Conv, Layered, Pieces, Soft, Subspace
 from tartree.training import Recipe
 
@@ -286,7 +286,7 @@ def make(name: str, *, task: Task | None = None, **parameters: Any) -> TartClass
     if task not in ("classification", "regression", None):
         raise ValueError(f"task must be 'classification' or 'regression', got {task!r}")
     preset = PRESETS[name]
-    estimator = TartClassifier if (task or preset.task) == "classification" else TartRegressor
+    estimator = ESTIMATORS[task or preset.task]
     settings = preset.build(**parameters)
     names = inspect.signature(estimator).parameters
     if unknown := [name for name in settings if name not in names]:

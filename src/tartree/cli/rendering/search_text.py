@@ -95,9 +95,9 @@ def describe_unfinished(search: StructureSearch) -> str | None:
 
 def fit_command(params: dict[str, Any], settings: SearchSettings, data: str, target_name: str, task: Task) -> str:
     """Return the command that fits a structure, or a line of Python if `tartree fit` lacks an option for it."""
-    from tartree import TartClassifier, TartRegressor
+    from tartree.estimators import ESTIMATORS
 
-    estimator = TartClassifier if task == "classification" else TartRegressor
+    estimator = ESTIMATORS[task]
     defaults = estimator().get_params(deep=False)
     changes = {name: value for name, value in {"epochs": settings.epochs, **params}.items() if value != defaults[name]}
     if not set(changes) <= set(PARAMETERS):

@@ -54,9 +54,9 @@ class FitSettings(TableSettings):
             from tartree import zoo
 
             return zoo.make(self.preset, task=task, **parameters)
-        from tartree import TartClassifier, TartRegressor
+        from tartree.estimators import ESTIMATORS
 
-        return (TartClassifier if task == "classification" else TartRegressor)(**parameters)
+        return ESTIMATORS[task](**parameters)
 
 
 @dataclass(frozen=True)

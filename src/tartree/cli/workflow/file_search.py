@@ -50,11 +50,11 @@ class SearchSettings(TableSettings):
 
     def make_search(self, task: Task, callback: Callable[[Any], None]) -> StructureSearch:
         """Return the unfitted search."""
-        from tartree import StructureSearch, TartClassifier, TartRegressor
+        from tartree import StructureSearch
+        from tartree.estimators import ESTIMATORS
 
-        estimator = (TartClassifier if task == "classification" else TartRegressor)(epochs=self.epochs)
         return StructureSearch(
-            estimator,
+            ESTIMATORS[task](epochs=self.epochs),
             self.space,
             trials=self.trials,
             seconds=60 * self.minutes,

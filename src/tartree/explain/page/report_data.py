@@ -134,7 +134,7 @@ def _measure(
     model: FittedModel, tree: TreeView, X: Any, y: Any
 ) -> tuple[NDArray[Any], dict[str, Any] | list[dict[str, Any]] | None, NDArray[Any] | None]:
     """Return predictions, their quality and the truth: class indices, (rows,), or values, (rows, targets)."""
-    if tree.task == "classification":
+    if tree.output.is_classes:
         probabilities = model.predict_proba(X)
         predicted = probabilities.argmax(axis=1)
         if y is None:
@@ -163,8 +163,8 @@ def _smaller(
         certificate = smaller.provenance.certificate
         assert isinstance(certificate, Certificate)
         # Changes of values are in standard deviations of the training target; for one target they get its units.
-        unit = float(tree.output.scale[0]) if tree.task == "regression" and tree.output.n_targets == 1 else 1.0
-        is_trivial = tree.task == "classification" and certificate.bound >= 1
+        unit = float(tree.output.scale[0]) if not tree.output.is_classes and tree.output.n_targets == 1 else 1.0
+        is_trivial = tree.output.is_classes and certificate.bound >= 1
         yield plain_model(view(smaller, X, y)) | {
             "certificate": {
                 "measured": certificate.measured * unit,

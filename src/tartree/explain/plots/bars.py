@@ -102,7 +102,7 @@ def leaf_bars(
     """Return bars of the model of a leaf, none if it is constant."""
     effects = leaf_effects(tree, tree.members[member], number)
     functions = tree.members[member].leaf_models[tree.nodes[number].leaf or 0].functions
-    if tree.task == "regression":
+    if not tree.output.is_classes:
         sides = (("lower", LESS), ("higher", MORE))
         shown = slice(output, output + 1)
         return _counted(_bars(tree, effects[shown], [(LESS, MORE)], max_terms, row, *sides), functions[shown], row)
@@ -154,7 +154,7 @@ def leaf_effects(tree: TreeView, member: MemberView, number: int) -> FloatArray:
         return _effects(tree, member.leaf_models[leaf].functions)
     weights = member.leaf.weights[0].reshape(tree.n_leaves, tree.output.n_numbers, -1)
     effects: FloatArray = weights[leaf, : tree.output.n_targets] * _spread(tree)
-    if tree.task == "regression":
+    if not tree.output.is_classes:
         return effects * tree.output.scale[:, None]
     return effects[1:] - effects[:1] if len(effects) == 2 else effects - effects.mean(axis=0)
 

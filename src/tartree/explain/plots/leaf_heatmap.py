@@ -73,7 +73,7 @@ def plot_leaves(
     scene = make_scene(tree, member, 0, row_view(source, X, row))
     leaves = sorted(tree.leaves, key=lambda node: -scene.arrival(node.number)) if sort else list(tree.leaves)
     arrival = np.array([scene.arrival(node.number) for node in leaves])
-    classes = tree.task == "classification"
+    classes = tree.output.is_classes
     values = np.stack([scene.mix(n.number) if classes else scene.nodes[n.number].predicted for n in leaves], axis=1)
     heat = values
     if not classes:

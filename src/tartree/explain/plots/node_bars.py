@@ -102,7 +102,7 @@ def plot_condition(
     if bars.left is None:
         legend_of(ax, [name for name, _ in legend], [colour for _, colour in legend], **_beside())
     unit = "logits"
-    if is_leaf and tree.task == "regression":
+    if is_leaf and not tree.output.is_classes:
         unit = plain(tree.outputs[output])
     what = "one standard deviation" if single_row is None else "the value, from the mean,"
     ax.set_xlabel(f"change by {what}, in {fit(unit, 160, 10)}", color=QUIET)

@@ -154,7 +154,7 @@ class Cards(Painter):
         canvas.write(left, box.top + 17, name_of(scene.tree.nodes[spot.number]), 11.5, weight="bold", alpha=strong)
         share = percent(scene.arrival(spot.number)) + (" of rows" if scene.row is None else " arrives")
         canvas.write(left + width, box.top + 17, share, 9.5, color=QUIET, ha="right", alpha=strong)
-        if scene.tree.task == "classification":
+        if scene.tree.output.is_classes:
             self._mix(canvas, spot.number, Box(left, box.top + 32, width, 22), strong)
         else:
             self._value(canvas, spot.number, Box(left, box.top + 32, width, 22), strong)
@@ -277,7 +277,7 @@ class Labels(Painter):
         bar = Box(box.left + box.width * 0.2, box.top, box.width * 0.6, 50)
         if lit:
             canvas.rectangle((bar.left - 3, bar.top - 2, bar.width + 6, bar.height + 5), INK)
-        if scene.tree.task == "classification":
+        if scene.tree.output.is_classes:
             y = bar.bottom
             for share, colour, k in self.mix_parts(spot.number):
                 y -= bar.height * share
@@ -321,7 +321,7 @@ class Flows(Painter):
             canvas.ax.plot([box.centre], [box.top], "o", color=INK if lit else QUIET, markersize=size)
             return
         bar = Box(box.left + box.width * 0.06, box.top, box.width * 0.88, 60)
-        if scene.tree.task == "classification":
+        if scene.tree.output.is_classes:
             y = bar.bottom
             for share, colour, k in self.mix_parts(spot.number):
                 y -= bar.height * share

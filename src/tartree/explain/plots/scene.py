@@ -51,7 +51,7 @@ class Scene:
 
     def colour(self, number: int) -> str:
         """Return the colours of a node's classes, mixed by their shares; in regression, the colour of its value."""
-        if self.tree.task == "regression":
+        if not self.tree.output.is_classes:
             return self.value_colour(self.value(number))
         mixed = self.mix(number) @ np.array([to_rgb(colour) for colour in self.colours])
         return str(to_hex(np.clip(mixed, 0, 1)))
@@ -107,7 +107,7 @@ def single_row(X: Any, row: int) -> Any:
 def make_scene(tree: TreeView, member: int, output: int, row: TreeView | None) -> Scene:
     """Return the data of a picture."""
     check_index("member", member, len(tree.members))
-    if tree.task == "regression":
+    if not tree.output.is_classes:
         check_index("output", output, len(tree.outputs))
     if row is not None and (row.structure != tree.structure or len(row.members) != len(tree.members)):
         raise ValueError("row must be a view of the same model, got another structure")
@@ -116,6 +116,6 @@ def make_scene(tree: TreeView, member: int, output: int, row: TreeView | None) -
     assert shown.nodes is not None
     assert shown.flows is not None
     assert all_nodes is not None
-    values = [node.predicted[output] for node in all_nodes] if tree.task == "regression" else [0.0]
-    colours = tuple(output_colours(tree, member)) if tree.task == "classification" else ()
+    values = [node.predicted[output] for node in all_nodes] if not tree.output.is_classes else [0.0]
+    colours = tuple(output_colours(tree, member)) if tree.output.is_classes else ()
     return Scene(tree, member, output, row, shown.nodes, shown.flows, colours, float(min(values)), float(max(values)))

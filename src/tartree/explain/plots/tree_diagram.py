@@ -92,7 +92,7 @@ def plot_tree(
     lines = _legend_lines(legend, width - 2 * MARGIN)
     notes = _note_lines(painter.note() if note is None else plain(note), width - 2 * MARGIN)
     below = _note_lines(_subtitle(scene) if subtitle is None else plain(subtitle), width - 2 * MARGIN, 10)
-    if tree.task == "regression":  # the legend of values stands beside it
+    if not tree.output.is_classes:  # the legend of values stands beside it
         below = [fit(" ".join(below), width - 2 * MARGIN - 240, 10)]
     keys = 50.0 + 16 * len(below)
     top = keys - 6 + 20 * len(lines) + (0 if lines else 6) + painter.trunk
@@ -108,7 +108,7 @@ def plot_tree(
         canvas.write(MARGIN, 46 + 16 * k, text, 10, color=QUIET)
     for k, line in enumerate(lines):
         canvas.keys(MARGIN, keys + 20 * k, [name for name, _ in line], [colour for _, colour in line], 10)
-    if scene.tree.task == "regression":
+    if not scene.tree.output.is_classes:
         _value_legend(canvas, scene)
     shift = (width - inner) / 2
     boxes = [
@@ -146,7 +146,7 @@ def _heading(scene: Scene) -> str:
         decisions, leaves = structure.n_decisions, structure.n_leaves
         return f"{decisions} decision{'s' * (decisions != 1)}, {leaves} {'leaf' if leaves == 1 else 'leaves'}"
     start = next(n.number for n in scene.tree.leaves if scene.on_path(n.number)) if _single(scene) else 0
-    if scene.tree.task == "regression":
+    if not scene.tree.output.is_classes:
         return f"One row: {plain(scene.tree.outputs[scene.output])} {format_rounded(scene.value(start), 4)}"
     shares = scene.mix(start)
     return f"One row: {plain(scene.tree.outputs[int(shares.argmax())])}, {percent(float(shares.max()))}"
@@ -161,7 +161,7 @@ def _subtitle(scene: Scene) -> str:
         text = "Streams are shares of this row; its most probable path is the dark one"
     else:
         text = f"Streams are shares of {scene.tree.n_rows:,} rows"
-        if scene.tree.task == "classification":
+        if scene.tree.output.is_classes:
             has_truth = scene.nodes[0].classes is not None
             text += "; colours of leaves are " + (
                 "the classes of the rows that arrive" if has_truth else "the predictions"
@@ -172,7 +172,7 @@ def _subtitle(scene: Scene) -> str:
 
 def _legend(scene: Scene) -> list[tuple[str, str]]:
     """Return names and colours of classes; those in the colour of others share one entry."""
-    if scene.tree.task == "regression":
+    if not scene.tree.output.is_classes:
         return []
     named = [
         (fit(name, 220, 10), colour)

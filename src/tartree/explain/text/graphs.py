@@ -134,7 +134,7 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
         return lines
     if data is None:
         lines += [_short(text) for text in leaf_texts(trained.leaf_models[node.leaf or 0], max_terms)]
-    elif tree.task == "classification":
+    elif tree.output.is_classes:
         best = sorted(range(len(tree.outputs)), key=lambda k: -data.predicted[k])[:3]
         lines += [f"{_short(tree.outputs[k])}: {percent(float(data.predicted[k]), 1)}" for k in best]
     else:

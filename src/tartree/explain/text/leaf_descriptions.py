@@ -141,7 +141,7 @@ def describe_leaves(
 
 
 def _prediction(tree: TreeView, predicted: FloatArray) -> str:
-    if tree.task == "classification":
+    if tree.output.is_classes:
         best = int(predicted.argmax())
         return f"{tree.outputs[best]} ({percent(float(predicted[best]))})"
     pairs = zip(tree.outputs, predicted, strict=True)

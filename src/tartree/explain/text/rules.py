@@ -121,7 +121,7 @@ class _Writer:
             self.lines += [f"{indent}|       {text}" for text in leaf_texts(model, self.max_terms)]
 
     def _prediction(self, predicted: Any) -> str:
-        if self.tree.task == "classification":
+        if self.tree.output.is_classes:
             best = int(np.argmax(predicted))
             return f"class: {self.tree.outputs[best]} ({probability_text(float(predicted[best]))})"
         return "value: " + ", ".join(format_number(float(value)) for value in predicted)
