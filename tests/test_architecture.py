@@ -14,7 +14,7 @@ from tartree import StructureSearch, TartClassifier
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 SOURCE = Path(tartree.__file__).parent
-X, y = load_iris(return_X_y=True)
+X, y = load_iris(return_X_y=True, as_frame=True)
 
 
 def classifier():

@@ -16,13 +16,14 @@ INHERITED = {"set_params", "get_params", "get_metadata_routing", "fit_transform"
 
 def public_objects():
     """Return the classes and functions that a package lists in `__all__`, by name."""
-    objects = {}
+    objects = {}  # protocols have no parameters of their own
     packages = [tartree.__name__] + [m.name for m in pkgutil.walk_packages(tartree.__path__, "tartree.") if m.ispkg]
     for package in sorted([*packages, "tartree.losses", "tartree.persist"]):
         module = importlib.import_module(package)
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
-            if inspect.isclass(value) or inspect.isfunction(value):
+            is_protocol = getattr(value, "_is_protocol", False)
+            if (inspect.isclass(value) or inspect.isfunction(value)) and not is_protocol:
                 objects.setdefault(f"{value.__module__}.{value.__qualname__}", value)
     return objects
 

@@ -7,6 +7,7 @@ from tartree.structure import Structure
 
 if TYPE_CHECKING:
     from tartree import (
+        cli,
         cluster,
         datasets,
         estimators,
@@ -31,6 +32,7 @@ __all__ = [
     "TableEncoder",
     "TartClassifier",
     "TartRegressor",
+    "cli",
     "cluster",
     "datasets",
     "estimators",
@@ -57,6 +59,7 @@ _HOMES = {
     "load": "tartree.estimators",
 }
 _ROOMS = {
+    "cli",
     "cluster",
     "datasets",
     "estimators",

@@ -1,4 +1,4 @@
-"""The command line `tartree`: a group of the commands in `tartree.cli.commands`.
+"""The command line `tartree`: a group of the commands in the folder `commands`.
 
 Only click is imported here: torch, scikit-learn, pyarrow and rich take seconds, which `--help` should not wait for.
 """

@@ -20,8 +20,8 @@ from tartree.training import Callback, Recipe
 class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc]
     """A readable tree for classification: linear decisions, linear leaves, trained by gradient.
 
-    It takes any table (pandas, polars, Arrow, arrays; numbers, categories, text, dates and gaps) and is a scikit-learn
-    classifier. Its structure is the paper's five numbers: depth D, window W, stride S, decision layers H, leaf layers
+    It takes any table (pandas, polars, Arrow, arrays; numbers, categories, text, dates, missing values) and is a
+    scikit-learn classifier. Its structure is the paper's five numbers: depth D, window W, stride S, decision layers H, leaf layers
     L.
 
     Parameters
@@ -29,8 +29,8 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
     depth : int or "auto", default="auto"
         Layers of decisions; 0 is the leaf alone (logistic regression, or a perceptron). "auto": 4, and 6 from 1,000
         rows on for trees with two children a node and constant or linear leaves. From 1,000 rows on, a tree with
-        linear leaves is compared with a linear model (0) on held-out rows, and gives way to it where that predicts
-        them better; then all rows are learnt from. Rows count once, whatever their weight, unless it is 0.
+        linear leaves is compared with a linear model (0) on held-out rows, and replaced by it if that predicts them
+        better; then all rows are trained on. Rows count once, whatever their weight, unless it is 0.
     window : int, default=2
         Children of a node.
     stride : int, optional
@@ -51,9 +51,8 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         How logits become branching probabilities: a name of `tartree.nn.ACTIVATIONS`, or a function.
     decision, leaf : callable, optional
         Your own f and g: ``decision(structure, n_features, members)`` and ``leaf(structure, n_features, n_numbers,
-        members)`` make torch modules; see `tartree.nn`.
-        A module as `decision`, from (batch, features) to (batch, width), is copied in every fit and stands below all
-        nodes; settings of layers are then its own, and `decision_layers` is refused.
+        members)`` make torch modules; see `tartree.nn`. A module as `decision`, from (batch, features) to (batch,
+        width), is copied in every fit and shared by all nodes; `decision_layers` must then keep its default.
     numeric : {"standard", "quantile", "plain"}, default="standard"
         How numbers are encoded; see `TableEncoder`.
     extrapolation : float or None, default=0.1
@@ -66,14 +65,13 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         Replace those of the recipe.
     early_stopping : bool, "auto" or "refit", default="auto"
         Hold out a part of the rows, stop each member when its loss there no longer falls, and keep its best weights.
-        "refit": and then train anew on all rows, each member for as many epochs as were best; `refit_history_` tells
-        of it. "auto": no early stopping below 10,000 rows, "refit" below 100,000, True from there on.
+        "refit": then train again on all rows, each member up to its best epoch; `refit_history_` has the losses. "auto": no early stopping below 10,000 rows, "refit" below 100,000, True from there on.
     callbacks : sequence of callable, default=()
         Called with a `tartree.training.Epoch` after each epoch; training ends when one returns True.
     class_weight : dict, "balanced" or None, default=None
         Weights of classes.
     warm_start : bool, default=False
-        Go on from the last fit's weights and encoding.
+        Continue from the weights and the encoding of the last fit.
     device : str, default="auto"
         "auto" takes a GPU where torch finds one, otherwise the CPU.
     random_state : int, RandomState or None, default=None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +13,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from tartree.estimators.base import BaseTart, FileScore, ModelAttribute
+from tartree.estimators.classifier import TartClassifier
+
+
+def _shared_parameters() -> str:
+    """Return the section of the parameters that both estimators have, from the docstring of the classifier."""
+    docstring = inspect.cleandoc(TartClassifier.__doc__ or "")
+    start, end = docstring.find("Parameters\n"), docstring.find("\n\nAttributes\n")
+    return re.sub(r"^class_weight : .*\n(    .*\n)*", "", docstring[start:end], flags=re.MULTILINE)
 
 
 class TartRegressor(FileScore, RegressorMixin, BaseTart):  # type: ignore[misc]
@@ -19,14 +29,19 @@ class TartRegressor(FileScore, RegressorMixin, BaseTart):  # type: ignore[misc]
     Each leaf is a Gaussian; a prediction is the mean of the mixture of leaves (or of the selected leaf), with its
     standard deviation and quantiles on demand. Several target columns are fitted together.
 
-    Parameters and attributes are those of `TartClassifier`, less `class_weight` and `classes_`. Here `extrapolation`
-    limits predictions too: the mean of each leaf, and so every prediction, leaves the range of the targets seen by at
-    most that share of it on either side. None sets no limit, for trends that go on.
+    `extrapolation` limits predictions too: the mean of each leaf, and so every prediction, leaves the range of the
+    targets seen by at most that fraction of it on either side. None sets no limit, for trends that continue.
+
+    {parameters}
 
     Attributes
     ----------
     limits_ : ndarray of shape (targets, 2) or None
         The lowest and highest prediction of each target; None without a limit.
+    target_center_, target_scale_ : ndarray of shape (targets,)
+        Mean and standard deviation of the training targets.
+
+    The other attributes are those of `TartClassifier` without `classes_`.
 
     Examples
     --------
@@ -89,3 +104,6 @@ class TartRegressor(FileScore, RegressorMixin, BaseTart):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+TartRegressor.__doc__ = inspect.cleandoc(TartRegressor.__doc__ or "").replace("{parameters}", _shared_parameters())
