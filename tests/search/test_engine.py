@@ -118,7 +118,7 @@ def test_out_of_memory_is_tried_again_in_halves(iris, monkeypatch):
 
 
 def test_all_failed(iris):
-    with pytest.raises(ValueError, match=r"one candidate that can be trained, got .*depth=-1"):
+    with pytest.raises(ValueError, match=r"one candidate that can be trained, got depth must be .* got -1"):
         StructureSearch(QUICK, {"depth": [-1]}).fit(*iris)
 
 

@@ -125,7 +125,7 @@ def test_any_module_below_the_decisions():
     assert model.score(X, LABEL) > 0.9
     assert torch.equal(own[0].weight, before)  # every fit trains a copy
     assert_same(clone(model).fit(X, LABEL).predict_proba(X), model.predict_proba(X))
-    with pytest.raises(ValueError, match="must take rows of 64 numbers"):
+    with pytest.raises(ValueError, match=r"must take \(batch, 64\) rows"):
         zoo.make("dndf", decision=torch.nn.Linear(3, 8), epochs=1).fit(X, LABEL)
 
 

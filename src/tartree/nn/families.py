@@ -61,9 +61,15 @@ def linear_parameters(module: nn.Module) -> Parameters | None:
 def step_parameters(module: nn.Module) -> Parameters | None:
     """Return feature and threshold of each node, (members, nodes), if decisions compare one feature, or None.
 
-    A row goes to the first child if the feature is at most the threshold.
+    A row goes to the first child if the feature is at most the threshold. A module of the user's own says so by tensors
+    `feature` and `threshold`.
     """
-    return None if (family := _family(module)) is None else family.step_parameters()
+    if (family := _family(module)) is not None:
+        return family.step_parameters()
+    feature, threshold = getattr(module, "feature", None), getattr(module, "threshold", None)
+    if not isinstance(feature, Tensor) or not isinstance(threshold, Tensor):
+        return None
+    return feature.detach(), threshold.detach().double()
 
 
 def last_layer(module: nn.Module) -> Sequence[Tensor] | None:

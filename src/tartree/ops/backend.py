@@ -47,7 +47,7 @@ def takes_kernels(x: Tensor, structure: Structure, n_classes: int = 1) -> bool:
     return (
         x.device.type == "cuda"
         and x.dtype in KERNEL_DTYPES
-        and x.numel() > 0
+        and 0 not in x.shape
         and structure.is_regular
         and 0 < structure.depth <= MAX_LEVELS
         and structure.window <= MAX_CHILDREN
