@@ -29,8 +29,8 @@ def fails(error, message, X):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"numeric": "robust"}, "numeric must be 'standard', 'quantile' or 'plain', got 'robust'"),
-        ({"numeric": None}, "numeric must be 'standard', 'quantile' or 'plain', got None"),
+        ({"numeric": "robust"}, "numeric must be one of 'standard', 'curve', 'quantile', 'plain', got 'robust'"),
+        ({"numeric": None}, "numeric must be one of 'standard', 'curve', 'quantile', 'plain', got None"),
         ({"n_quantiles": 1}, "n_quantiles must be an integer of at least 2, got 1"),
         ({"max_levels": 0}, "max_levels must be an integer of at least 1, got 0"),
         ({"max_levels": True}, "max_levels must be an integer of at least 1, got True"),

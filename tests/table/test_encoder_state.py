@@ -59,7 +59,8 @@ def test_pickle():
 
 
 WRONG = [
-    (["format"], 3),
+    (["format"], 4),
+    (["format"], 0),
     (["format"], True),
     (["more"], 1),
     (["parameters"], None),

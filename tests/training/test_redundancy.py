@@ -8,6 +8,7 @@ from tartree.nn import Classes, Tree
 from tartree.training import MemberRows, Recipe, TensorRows
 from tartree.training.batches import LazyRows
 from tartree.training.epochs import make_epochs
+from tartree.training.jitter import CurveFeatures, Jitter
 from tartree.training.redundancy import participation, tables_of
 
 
@@ -54,7 +55,7 @@ def test_the_noise_of_a_table_knows_of_its_own_rows_only():
 
     def noise(rows, members):
         tree = Tree.build(Structure(1), 20, Classes(2), members=members)
-        return make_epochs(tree, rows, recipe, torch.Generator()).step.noise
+        return make_epochs(tree, rows, recipe, torch.Generator()).step.jitter.noise
 
     tables = MemberRows.gather(TensorRows(x, y), [torch.arange(100), torch.arange(100, 180)], share=2)
     alone = [noise(TensorRows(own, y[: len(own)]), 1) for own in (plain, alike)]
@@ -75,9 +76,9 @@ def test_indicators_get_no_noise():
     ):
         tree = Tree.build(Structure(1), 5, Classes(2), members=len(shape) // 2 + 1)
         step = make_epochs(tree, rows, recipe, torch.Generator()).step
-        assert step.noise.shape == shape
-        assert (step.noise[..., :3] > 0).all()
-        assert (step.noise[..., 3:] == 0).all()
+        assert step.jitter.noise.shape == shape
+        assert (step.jitter.noise[..., :3] > 0).all()
+        assert (step.jitter.noise[..., 3:] == 0).all()
 
 
 def test_each_table_gets_its_own_noise():
@@ -85,7 +86,7 @@ def test_each_table_gets_its_own_noise():
     tree = Tree.build(Structure(1), 4, Classes(2), members=2)
     rows = MemberRows.gather(TensorRows(x, y), [torch.arange(1000), torch.arange(1000, 2000)])
     step = make_epochs(tree, rows, Recipe(), torch.Generator()).step
-    step.noise, step.is_noisy = torch.tensor([0.5, 2.0]).view(-1, 1, 1), True
+    step.jitter = Jitter(torch.tensor([0.5, 2.0]).view(-1, 1, 1))
     seen = []
     step.learn = lambda x, batch, pace: seen.append(x)
     step(rows.take(None), 0.1, torch.Generator().manual_seed(0))
@@ -98,6 +99,31 @@ def test_alike_features_get_little_noise():
     for x in (draw(100, 20), draw(100, 1).expand(-1, 20) + draw(100, 20) / 1000):
         tree = Tree.build(Structure(1), 20, Classes(2))
         epochs = make_epochs(tree, TensorRows(x, y), Recipe(jitter=0.4), torch.Generator())
-        noises.append(epochs.step.noise)
+        noises.append(epochs.step.jitter.noise)
     assert noises[0] > 0.35
     assert noises[1] == pytest.approx(0.4 / 16**0.5, rel=0.01)
+
+
+def test_the_bins_of_a_curve_follow_the_noise_of_its_value():
+    curves = CurveFeatures(
+        torch.tensor([0]),
+        torch.tensor([0, 0]),
+        torch.zeros(2),
+        torch.tensor([1.0, 2.0]),
+        torch.tensor([-torch.inf, 0.0]),
+        torch.tensor([torch.inf, 2.0]),
+        torch.tensor([0.0, 1.0]),
+    )
+    x = curves.of(draw(500, 1))
+    y = torch.zeros(500, dtype=torch.int64)
+    tables = MemberRows.gather(TensorRows(x, y, curves=curves), [torch.arange(200), torch.arange(200, 500)])
+    for rows in (TensorRows(x, y, curves=curves), tables, LazyRows(lambda index: x[index], y, curves=curves)):
+        tree = Tree.build(Structure(1), 2, Classes(2), members=2)
+        step = make_epochs(tree, rows, Recipe(jitter=0.8), torch.Generator()).step
+        noise = torch.as_tensor(step.jitter.noise)
+        assert (noise > 0).all()
+        assert noise.numel() in (1, 2)  # a level for each table, none for the bin itself
+        seen = step.jitter(rows.take(None if rows is tables else torch.arange(500)).x, torch.Generator().manual_seed(0))
+        values = seen[..., :1]
+        assert torch.allclose(curves.of(values), seen)
+        assert not torch.equal(seen, rows.take(None if rows is tables else torch.arange(500)).x)

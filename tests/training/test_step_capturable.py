@@ -22,7 +22,7 @@ from tartree.nn.dispatch import is_capturable
 from tartree.nn.graph_capture import EAGER_CALLS
 from tartree.ops.index_tables import kept_on_device
 from tartree.training import MemberRows, Recipe, TensorRows
-from tartree.training.epochs import _noise
+from tartree.training.epochs import jitter_of
 from tartree.training.held_out import HeldOutEvaluation
 from tartree.training.step import Step
 
@@ -66,7 +66,7 @@ def check_step(tree, rows, recipe):
     """Steps as `CapturedEpochs` takes them: some to begin with, then one that is captured."""
     assert is_capturable(tree)
     tree.train()
-    step = Step(tree, recipe, _noise(recipe, rows), n_batches=1)
+    step = Step(tree, recipe, jitter_of(recipe, rows), n_batches=1)
     index = torch.arange(8, device=rows.x.device)
 
     def take():

@@ -115,7 +115,7 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         branching: str | ops.ActivationFunction = "softmax",
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
-        numeric: Literal["standard", "quantile", "plain"] = "standard",
+        numeric: Literal["standard", "curve", "quantile", "plain"] = "standard",
         extrapolation: float | None = 0.1,
         recipe: str | Recipe = "default",
         epochs: int | None = None,

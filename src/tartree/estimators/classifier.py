@@ -53,7 +53,7 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         Your own f and g: ``decision(structure, n_features, members)`` and ``leaf(structure, n_features, n_numbers,
         members)`` make torch modules; see `tartree.nn`. A module as `decision`, from (batch, features) to (batch,
         width), is copied in every fit and shared by all nodes; `decision_layers` must then keep its default.
-    numeric : {"standard", "quantile", "plain"}, default="standard"
+    numeric : {"standard", "curve", "quantile", "plain"}, default="standard"
         How numbers are encoded; see `TableEncoder`.
     extrapolation : float or None, default=0.1
         Numbers beyond those seen in `fit` are read as at most that share of their range further out. None: as they
@@ -127,7 +127,7 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         branching: str | ops.ActivationFunction = "softmax",
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
-        numeric: Literal["standard", "quantile", "plain"] = "standard",
+        numeric: Literal["standard", "curve", "quantile", "plain"] = "standard",
         extrapolation: float | None = 0.1,
         recipe: str | Recipe = "default",
         epochs: int | None = None,

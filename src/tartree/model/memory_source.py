@@ -20,6 +20,7 @@ from tartree.model.target import TargetCodec, Weights
 from tartree.table import TableEncoder
 from tartree.table.raw_table import read_table
 from tartree.training import LazyRows, Rows, TensorRows, WorkerGroup
+from tartree.training.jitter import CurveFeatures
 
 #: A memory-mapped array above this many bytes is read batch by batch.
 IN_MEMORY_BYTES = 2**30
@@ -126,7 +127,8 @@ class MemorySource:
         X = self.X if np.array_equal(index, np.arange(self.n_rows)) else take_rows(self.X, index)
         weight, positions = self.training_weight, torch.from_numpy(index)
         x = torch.from_numpy(self.encoder.transform(X))
-        return Sample(x, self.target[positions], None if weight is None else weight[positions])
+        curves = curve_features(self.encoder, torch.device("cpu"))
+        return Sample(x, self.target[positions], None if weight is None else weight[positions], curves)
 
     def split(self, fraction: float, rng: np.random.RandomState) -> tuple[Tensor, Tensor]:
         """Return indices of rows to learn from and to hold out, among those with weight."""
@@ -152,14 +154,15 @@ class MemorySource:
             x = None if x is None else x[index]
             target, weights = target[index], None if weights is None else weights[index]
         target, weights = target.to(device), None if weights is None else weights.to(device)
+        curves = curve_features(self.encoder, device)
         if x is not None:
-            return TensorRows(x.to(device), target, weights, total)
+            return TensorRows(x.to(device), target, weights, total, curves)
 
         def read(batch: Tensor) -> Tensor:
             positions = batch if index is None else index[batch]
             return torch.from_numpy(self.encoder.transform(self.X[positions.numpy()])).to(device)
 
-        return LazyRows(read, target, weights)
+        return LazyRows(read, target, weights, curves)
 
     def all_rows(self, device: torch.device) -> Rows:
         """Return all rows for training on a device."""
@@ -178,6 +181,17 @@ class MemorySource:
     def locating(self) -> Iterator[None]:
         """Prefix errors about a row with where it is; rows of a table in memory are counted from 0."""
         yield
+
+
+def curve_features(encoder: TableEncoder, device: torch.device) -> CurveFeatures | None:
+    """Return how the features of curves are made from values, on a device; None without curves."""
+    expansion = encoder.expansion_
+    if expansion.is_trivial:
+        return None
+    parts = (expansion.start, expansion.rise, expansion.bottom, expansion.top, expansion.offset)
+    indices = (expansion.value_features, expansion.source)
+    tensors = [*(torch.from_numpy(part) for part in indices), *(torch.from_numpy(part).float() for part in parts)]
+    return CurveFeatures(*tensors).to(device)
 
 
 def read_target(spec: ModelSpec, y: Any) -> NDArray[Any]:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from tartree.training.jitter import CurveFeatures
+
 #: Rows that importances are computed from, at most.
 SAMPLE_ROWS = 2_000
 
@@ -18,6 +20,8 @@ class Sample(NamedTuple):
     x : Tensor of shape (rows, features)
     target : Tensor of shape (rows, ...)
     weight : Tensor of shape (rows,) or None
+    curves : CurveFeatures or None
+        How the features of curves are made from values, for training.
 
     Examples
     --------
@@ -29,3 +33,4 @@ class Sample(NamedTuple):
     x: Tensor  # (rows, features)
     target: Tensor  # (rows, ...)
     weight: Tensor | None  # (rows,)
+    curves: CurveFeatures | None = None

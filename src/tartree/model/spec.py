@@ -82,7 +82,7 @@ class ModelSpec:
     branching: str | ops.ActivationFunction = "softmax"
     decision: DecisionFactory | None = None
     leaf: LeafFactory | None = None
-    numeric: Literal["standard", "quantile", "plain"] = "standard"
+    numeric: Literal["standard", "curve", "quantile", "plain"] = "standard"
     extrapolation: float | None = 0.1
     recipe: Recipe = RECIPES["default"]
     early_stopping: EarlyStopping = "auto"

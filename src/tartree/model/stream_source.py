@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tartree.model.memory_source import MemorySource
+from tartree.model.memory_source import MemorySource, curve_features
 from tartree.model.sample import SAMPLE_ROWS, Sample
 from tartree.model.spec import ModelSpec
 from tartree.model.stream_blocks import (
@@ -239,9 +239,15 @@ class StreamSource:
         return self._stream(device)(everything, SplitFractions())
 
     def _stream(self, device: torch.device) -> partial[StreamRows]:
-        is_number = np.array([feature.kind == "value" for feature in self.encoder.features_], dtype=bool)
+        values = [feature for feature in self.encoder.features_ if feature.bin is None]
         return partial(
-            StreamRows, self._encoded, seed=self._seed, device=device, served=self._served, is_number=is_number
+            StreamRows,
+            self._encoded,
+            seed=self._seed,
+            device=device,
+            served=self._served,
+            is_number=np.array([feature.kind == "value" for feature in values], dtype=bool),
+            curves=curve_features(self.encoder, torch.device("cpu")),  # noise is drawn where rows are read
         )
 
     def sample(self, workers: WorkerGroup = SINGLE_WORKER) -> Sample | None:

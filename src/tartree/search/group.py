@@ -196,11 +196,11 @@ class Group:
         tree, recipe = self.tree, self.first.recipe
         assert tree is not None
         share = problem.seeds * self.first.copies  # members of each fold
-        x, target, weight = (None if part is None else part.to(problem.device) for part in table)
-        assert x is not None
-        assert target is not None
+        x, target = table.x.to(problem.device), table.target.to(problem.device)
+        weight = None if table.weight is None else table.weight.to(problem.device)
+        curves = None if table.curves is None else table.curves.to(problem.device)
         rows = MemberRows.gather(
-            TensorRows(x, target, weight), [torch.from_numpy(index) for index in learnt[::share]], share
+            TensorRows(x, target, weight, curves=curves), [torch.from_numpy(index) for index in learnt[::share]], share
         )
         if recipe.optimizer == "lbfgs":  # reaches the optimum at once
             return self._solve(tree, rows, recipe)

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from tartree.table.columns import COLUMNS, column_class
 from tartree.table.columns.column import Column, Fitting
 from tartree.table.columns.constant import Constant
+from tartree.table.expansion import Expansion
 from tartree.table.feature import Feature
 from tartree.table.number_matrix import MatrixEncoding
 from tartree.table.raw_table import Table, read_table, string_names
@@ -25,11 +26,11 @@ from tartree.table.row_error import among
 from tartree.table.saved_fields import Arrays, Fields, refuse
 from tartree.table.statistics import TableStatistics
 
-#: Version of the state; 1 had no `extrapolation`: numbers beyond the range seen had no limit.
-FORMAT = 2
+#: Version of the state. 1 had no `extrapolation`: numbers beyond the range seen had no limit; 2 had no curves.
+FORMAT = 3
 
-NUMERIC = ("standard", "quantile", "plain")
-PARAMETERS = ("numeric", "n_quantiles", "max_levels", "min_count", "extrapolation")
+NUMERIC = ("standard", "curve", "quantile", "plain")
+PARAMETERS = ("numeric", "n_quantiles", "n_bins", "max_levels", "min_count", "extrapolation")
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -54,16 +55,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    numeric : {"standard", "quantile", "plain"}, default="standard"
+    numeric : {"standard", "curve", "quantile", "plain"}, default="standard"
         How numbers are scaled: to mean 0 and standard deviation 1, or by a rising, piecewise linear map to a standard
         normal distribution. The map goes on linearly for one more range on either side of the values seen, and is
         constant beyond. A column always has this map where a few numbers lie ten times further out than all others are
         apart, such as 999999 for "unknown": a scale for both would squeeze all others into one point.
+        "curve" standardises, and adds a feature for each bin between quantiles, so that a linear function of the
+        features is a piecewise linear curve of each number.
         "plain" takes numbers as they are and gives every column of numbers a feature, also where all
         values are equal: for images, whose pixels have a position. They are kept within a million; dates, durations
         and times of day, in seconds far beyond that, are standardised.
     n_quantiles : int, default=256
         The most knots of that map.
+    n_bins : int, default=8
+        The most bins of a number with ``numeric="curve"``; each of a few different values has its point.
     max_levels : int, default=32
         The most levels of a column that have a feature each, the most frequent first.
     min_count : int, default=2
@@ -77,7 +82,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     columns_ : list of Numeric, Boolean, Category or Constant
         What was learnt about each column.
     features_ : list of Feature
-        What each output feature says: source column, kind, level, unit, scaling.
+        What each output feature says: source column, kind, level, unit, scaling, bin.
+    expansion_ : Expansion
+        From the values of `encode_values` to the features.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -101,12 +108,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         numeric: str = "standard",
         n_quantiles: int = 256,
+        n_bins: int = 8,
         max_levels: int = 32,
         min_count: int = 2,
         extrapolation: float | None = 0.1,
     ) -> None:
         self.numeric = numeric
         self.n_quantiles = n_quantiles
+        self.n_bins = n_bins
         self.max_levels = max_levels
         self.min_count = min_count
         self.extrapolation = extrapolation
@@ -196,13 +205,29 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of float32, (rows, features)
         """
+        values = self.encode_values(X)
+        return self.expansion_(values)
+
+    def encode_values(self, X: Any) -> NDArray[np.float32]:
+        """Encode a table without the bins of curves, which `expansion_` adds.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+
+        Returns
+        -------
+        ndarray of float32, (rows, values)
+            The features that are not bins.
+        """
         check_is_fitted(self, "columns_")
         table = read_table(X)
         self._check_columns(table)
-        encoded = np.zeros((table.n_rows, len(self.features_)), dtype=np.float32)  # (rows, features)
+        encoded = np.zeros((table.n_rows, self.expansion_.n_values), dtype=np.float32)
         is_encoded = table.matrix is not None and self._matrix.encode(table.matrix, encoded)
         if table.n_rows and not is_encoded:
-            for index, (column, features) in enumerate(zip(self.columns_, self._slices(), strict=True)):
+            slices = self._slices(self._value_features)
+            for index, (column, features) in enumerate(zip(self.columns_, slices, strict=True)):
                 if not isinstance(column, Constant):  # what it holds is not read
                     column.encode(table.read(index), encoded[:, features])
         return encoded
@@ -227,7 +252,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"X must have the shape (rows, {len(self.features_)}), as transform returns it, got {encoded.shape}"
             )
-        columns = zip(self._column_names(), self.columns_, self._slices(), strict=True)
+        columns = zip(self._column_names(), self.columns_, self._slices(self.features_), strict=True)
         return {name: column.decode(encoded[:, features]) for name, column, features in columns}
 
     def inverse_value(self, feature: int, encoded: float) -> float | str | bool:
@@ -323,11 +348,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         fields = Fields(state, {"format", "parameters", "feature_names_in", "columns"})
         if not isinstance(arrays, Mapping):
             refuse("a dict of arrays", arrays)
-        if type(state["format"]) is not int or state["format"] not in (1, FORMAT):
-            refuse(f"the format {FORMAT} or 1", state["format"])
+        if type(state["format"]) is not int or not 1 <= state["format"] <= FORMAT:
+            refuse(f"a format from 1 to {FORMAT}", state["format"])
         parameters = fields.state["parameters"]
-        if state["format"] == 1 and isinstance(parameters, Mapping):
-            parameters = {**parameters, "extrapolation": None}
+        if isinstance(parameters, Mapping) and state["format"] < FORMAT:
+            added = {"extrapolation": None} if state["format"] == 1 else {}
+            parameters = {"n_bins": 8, **added, **parameters}
         encoder = cls(**Fields(parameters, set(PARAMETERS)).state)
         fitting = encoder._checked_fitting()
         saved = state["columns"]
@@ -360,8 +386,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _checked_fitting(self) -> Fitting:
         """Return what columns are fitted with, or raise for a wrong parameter."""
         if not isinstance(self.numeric, str) or self.numeric not in NUMERIC:
-            raise ValueError(f"numeric must be 'standard', 'quantile' or 'plain', got {self.numeric!r}")
-        for name, least in (("n_quantiles", 2), ("max_levels", 1), ("min_count", 1)):
+            raise ValueError(f"numeric must be one of {', '.join(map(repr, NUMERIC))}, got {self.numeric!r}")
+        for name, least in (("n_quantiles", 2), ("n_bins", 2), ("max_levels", 1), ("min_count", 1)):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
@@ -370,7 +396,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             isinstance(share, bool) or not isinstance(share, Real) or not 0 <= float(share) < math.inf
         ):
             raise ValueError(f"extrapolation must be a number of at least 0 or None, got {share!r}")
-        return Fitting(self.numeric, self.n_quantiles, self.max_levels, self.min_count, self.extrapolation)
+        return Fitting(self.numeric, self.n_quantiles, self.max_levels, self.min_count, self.extrapolation, self.n_bins)
 
     def _set_fitted(self, columns: list[Column], names: list[str] | None) -> None:
         self.columns_ = columns
@@ -380,6 +406,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.features_ = _describe(columns, self._column_names())
+        self.expansion_ = Expansion(self.features_)
+        self._value_features = [feature for feature in self.features_ if feature.bin is None]
         self._matrix = MatrixEncoding(columns)
 
     def _column_names(self) -> list[str]:
@@ -387,9 +415,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return [str(name) for name in self.feature_names_in_]
         return [f"x{index}" for index in range(self.n_features_in_)]
 
-    def _slices(self) -> list[slice]:
-        """Return the output features of each column."""
-        counts = Counter(feature.column for feature in self.features_)
+    def _slices(self, features: list[Feature]) -> list[slice]:
+        """Return the features of each column."""
+        counts = Counter(feature.column for feature in features)
         ends = np.cumsum([counts[index] for index in range(self.n_features_in_)]).tolist()
         return [slice(end - counts[index], end) for index, end in enumerate(ends)]
 

@@ -242,3 +242,32 @@ def through_quantiles(
         heights = [heights[0] - rise, *heights, heights[-1] + rise]
     keep = [0, *(k for k in range(1, len(knots)) if heights[k] > heights[k - 1])]
     return Scaling(standard.center, standard.scale, tuple(knots[k] for k in keep), tuple(heights[k] for k in keep))
+
+
+def quantile_edges(
+    present: NDArray[np.float64], n_bins: int, weights: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Return the edges of bins with equally many values each, rising, at most ``n_bins + 1``.
+
+    Few different values are edges themselves, so that each has a point of its own. A value that more rows have than
+    belong into a bin is an edge once; the bins that this saves divide the values between the others.
+
+    >>> quantile_edges(np.array([1.0, 1.0, 2.0, 5.0]), 4)
+    array([1., 2., 5.])
+    >>> quantile_edges(np.arange(9.0), 2)
+    array([0., 4., 8.])
+    """
+    values, index = np.unique(present, return_inverse=True)
+    if len(values) <= n_bins + 1:
+        return values
+    counts = np.bincount(index, weights=weights)  # (different values,)
+    middles = np.cumsum(counts) - counts / 2
+    edges = [0]  # indices of values
+    for bins_left in range(n_bins, 1, -1):
+        start = middles[edges[-1]]
+        aim = start + (middles[-1] - start) / bins_left
+        following = max(edges[-1] + 1, int(np.searchsorted(middles, aim * (1 - 1e-12))))
+        if following >= len(values) - 1:
+            break
+        edges.append(following)
+    return np.asarray(values[[*edges, len(values) - 1]])

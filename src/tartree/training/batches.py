@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from tartree.training.jitter import CurveFeatures
+
 
 class Batch(NamedTuple):
     """Some rows, on the device of the tree."""
@@ -20,12 +22,20 @@ class Batch(NamedTuple):
 class Rows(Protocol):
     """A table to learn from.
 
+    Attributes
+    ----------
+    curves : CurveFeatures or None
+        How features are made from values, if some belong to curves; noise is on the values.
+
     Examples
     --------
     >>> rows: Rows = TensorRows(torch.zeros(5, 2), torch.arange(5))
     >>> len(rows)
     5
     """
+
+    @property
+    def curves(self) -> CurveFeatures | None: ...
 
     def __len__(self) -> int: ...
 
@@ -52,6 +62,8 @@ class TensorRows:
     weight : Tensor of shape (rows,) or (members, rows), optional
     total : float, optional
         Weight of all rows before equal rows were joined, for penalties.
+    curves : CurveFeatures, optional
+        How features are made from values.
 
     Examples
     --------
@@ -60,8 +72,15 @@ class TensorRows:
     tensor([3, 1])
     """
 
-    def __init__(self, x: Tensor, target: Tensor, weight: Tensor | None = None, total: float | None = None) -> None:
-        self.x, self.target, self.weight = x, target, weight
+    def __init__(
+        self,
+        x: Tensor,
+        target: Tensor,
+        weight: Tensor | None = None,
+        total: float | None = None,
+        curves: CurveFeatures | None = None,
+    ) -> None:
+        self.x, self.target, self.weight, self.curves = x, target, weight, curves
         self.total = total  # weight of all rows before equal rows were merged; penalties need it
 
     def __len__(self) -> int:
@@ -89,6 +108,8 @@ class MemberRows:
         0 pads a table that is shorter than others.
     share : int
         Members that learn from a table.
+    curves : CurveFeatures, optional
+        How features are made from values.
 
     Examples
     --------
@@ -98,8 +119,10 @@ class MemberRows:
             [3, 4]])
     """
 
-    def __init__(self, x: Tensor, target: Tensor, weight: Tensor | None, share: int) -> None:
-        self.x, self.target, self.weight, self.share = x, target, weight, share
+    def __init__(
+        self, x: Tensor, target: Tensor, weight: Tensor | None, share: int, curves: CurveFeatures | None = None
+    ) -> None:
+        self.x, self.target, self.weight, self.share, self.curves = x, target, weight, share, curves
 
     @classmethod
     def gather(cls, rows: TensorRows, lists: Sequence[Tensor], share: int = 1) -> MemberRows:
@@ -123,7 +146,7 @@ class MemberRows:
         if int(lengths.min()) < len(index):
             is_row = (torch.arange(len(index)).unsqueeze(1) < lengths).to(rows.x)
             weight = is_row if weight is None else weight * is_row
-        return cls(rows.x[index], rows.target[index], weight, share)
+        return cls(rows.x[index], rows.target[index], weight, share, rows.curves)
 
     def __len__(self) -> int:
         return len(self.x)
@@ -165,6 +188,8 @@ class LazyRows:
         ``read(index)`` returns the encoded rows of a sorted index, (batch, features), on the device.
     target : Tensor of shape (rows, ...)
     weight : Tensor of shape (rows,) or (members, rows), optional
+    curves : CurveFeatures, optional
+        How features are made from values.
 
     Examples
     --------
@@ -174,8 +199,14 @@ class LazyRows:
             [6., 7.]])
     """
 
-    def __init__(self, read: Callable[[Tensor], Tensor], target: Tensor, weight: Tensor | None = None) -> None:
-        self.read, self.target, self.weight = read, target, weight
+    def __init__(
+        self,
+        read: Callable[[Tensor], Tensor],
+        target: Tensor,
+        weight: Tensor | None = None,
+        curves: CurveFeatures | None = None,
+    ) -> None:
+        self.read, self.target, self.weight, self.curves = read, target, weight, curves
 
     def __len__(self) -> int:
         return len(self.target)

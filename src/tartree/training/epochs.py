@@ -14,6 +14,7 @@ from tartree.nn import Tree, dispatch
 from tartree.nn.graph_capture import Captured
 from tartree.training.adam import rate_table
 from tartree.training.batches import Batch, MemberRows, Rows, TensorRows
+from tartree.training.jitter import Jitter
 from tartree.training.recipe import Recipe
 from tartree.training.redundancy import participation, tables_of
 from tartree.training.step import Step
@@ -54,18 +55,18 @@ def make_epochs(
     return EagerEpochs(tree, rows, recipe, generator)
 
 
-def _noise(recipe: Recipe, rows: Rows) -> float | Tensor:
-    """Return the standard deviation of the noise: a number, or (features,) if some are indicators.
-
-    With tables side by side it is (tables, 1, features), each from the rows of its table.
-    """
+def jitter_of(recipe: Recipe, rows: Rows) -> Jitter:
+    """Return the noise of a recipe for a table; of tables side by side, each has that of its own rows."""
+    curves = rows.curves
     if not recipe.jitter:
-        return 0.0
+        return Jitter(0.0)
+    tables = [x if curves is None else curves.values_of(x) for x in tables_of(rows)]
     if isinstance(rows, MemberRows):
-        return torch.stack([_table_noise(recipe, x, len(x)) * _is_number(x) for x in tables_of(rows)]).unsqueeze(1)
-    (x,) = tables_of(rows)
+        levels = [_table_noise(recipe, x, len(x)) * _is_number(x) for x in tables]
+        return Jitter(torch.stack(levels).unsqueeze(1), curves)
+    (x,) = tables
     level, numbers = _table_noise(recipe, x, len(rows)), _is_number(x)
-    return level if bool(numbers.all()) else level * numbers
+    return Jitter(level if bool(numbers.all()) else level * numbers, curves)
 
 
 def _table_noise(recipe: Recipe, x: Tensor, n_rows: int) -> float:
@@ -82,7 +83,7 @@ class EagerEpochs:
 
     def __init__(self, tree: Tree, rows: Rows, recipe: Recipe, generator: torch.Generator) -> None:
         self.rows, self.recipe, self.generator = rows, recipe, generator
-        self.step = Step(tree, recipe, _noise(recipe, rows), recipe.n_batches(len(rows)))
+        self.step = Step(tree, recipe, jitter_of(recipe, rows), recipe.n_batches(len(rows)))
 
     def run(self, number: int) -> Tensor:
         total: Tensor | None = None
@@ -111,9 +112,9 @@ class StreamEpochs:
         self.rows, self.recipe = rows, recipe
         self.n_batches = recipe.n_batches(len(rows))
         # All features count as independent: with so many rows, noise is small anyway.
-        noise = recipe.noise(rows.blocks.empty().x.shape[1], len(rows))
+        noise = recipe.noise(rows.n_values, len(rows))
         self.noise = noise if noise >= FAINT else 0.0
-        self.step = Step(tree, recipe, self.noise, self.n_batches, workers=workers)
+        self.step = Step(tree, recipe, Jitter(0.0), self.n_batches, workers=workers)  # the stream draws the noise
 
     def run(self, number: int) -> Tensor:
         total: Tensor | None = None
@@ -139,7 +140,7 @@ class CapturedEpochs:
         self.size = min(n_rows, -(-share // 8) * 8)
         self.n_batches = -(-n_rows // self.size)
         self.last = n_rows - (self.n_batches - 1) * self.size
-        self.step = Step(tree, recipe, _noise(recipe, rows), self.n_batches, captured=True)
+        self.step = Step(tree, recipe, jitter_of(recipe, rows), self.n_batches, captured=True)
         n_steps = recipe.epochs * self.n_batches
         self.order = torch.arange(n_rows, device=device)
         self._keys = torch.empty(n_rows, device=device)

@@ -12,6 +12,7 @@ from torch import Tensor
 from tartree.nn import Tree, dispatch
 from tartree.training.adam import Adam, Group, KernelAdam, Optimizer
 from tartree.training.batches import Batch
+from tartree.training.jitter import Jitter
 from tartree.training.loss_gradient import write_gradient
 from tartree.training.recipe import Recipe
 from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
@@ -24,8 +25,7 @@ class Step:
     ----------
     tree : Tree
     recipe : Recipe
-    noise : float, or Tensor of shape (features,) or (tables, 1, features)
-        Standard deviation of the jitter.
+    jitter : Jitter
     n_batches : int
         Steps of an epoch, among which the weight decay is divided.
     captured : bool
@@ -38,14 +38,13 @@ class Step:
         self,
         tree: Tree,
         recipe: Recipe,
-        noise: float | Tensor,
+        jitter: Jitter,
         n_batches: int,
         *,
         captured: bool = False,
         workers: WorkerGroup = SINGLE_WORKER,
     ) -> None:
-        self.tree, self.recipe, self.noise = tree, recipe, noise
-        self.is_noisy = bool(torch.as_tensor(noise).any())
+        self.tree, self.recipe, self.jitter = tree, recipe, jitter
         decision: list[Tensor] = list(tree.decision.parameters())
         leaf: list[Tensor] = list(tree.leaf.parameters())
         in_parts = {id(p) for p in (*decision, *leaf)}
@@ -64,11 +63,7 @@ class Step:
         `rate` is that of `Optimizer.step`. `generator` draws the jitter on its device; by default jitter is drawn on
         the device of the batch.
         """
-        x = batch.x
-        if self.is_noisy:
-            device = x.device if generator is None else generator.device
-            x = x + self.noise * torch.randn(x.shape, generator=generator, device=device).to(x)
-        return self.learn(x, batch, rate)
+        return self.learn(self.jitter(batch.x, generator), batch, rate)
 
     def learn(self, x: Tensor, batch: Batch, rate: float | Tensor) -> Tensor:
         """Learn from a batch with jitter, and return the loss of each member before, (members,)."""

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.training.batches import Batch, TensorRows
+from tartree.training.jitter import CurveFeatures
 from tartree.training.shards import Chunk, Shard, Shards, concatenate_chunks
 
 Item = TypeVar("Item")
@@ -59,8 +60,10 @@ class StreamRows:
         Device of the batches.
     served : sequence of int, optional
         The shards of this worker; by default all.
-    is_number : array of bool of shape (features,), optional
-        Whether a feature gets noise; by default all.
+    is_number : array of bool of shape (values,), optional
+        Whether a value gets noise; by default all.
+    curves : CurveFeatures, optional
+        How features are made from values; by default they are the values.
 
     Attributes
     ----------
@@ -95,8 +98,9 @@ class StreamRows:
         device: torch.device,
         served: Sequence[int] | None = None,
         is_number: NDArray[np.bool_] | None = None,
+        curves: CurveFeatures | None = None,
     ) -> None:
-        self.is_number = is_number
+        self.is_number, self.curves = is_number, curves
         self.blocks, self.shards, self.fractions = blocks, shards, fractions
         self.seed, self.device = seed, device
         self.served = tuple(range(len(shards.blocks)) if served is None else served)
@@ -107,6 +111,11 @@ class StreamRows:
     def __len__(self) -> int:
         """Count the rows to learn from, those of other workers too."""
         return sum(self.shards.rows)
+
+    @property
+    def n_values(self) -> int:
+        """Values that the features are made from."""
+        return self.blocks.empty().x.shape[1] if self.curves is None else len(self.curves.value_features)
 
     def take(self, index: Tensor | None) -> Batch:
         raise TypeError("the rows of a stream are read epoch by epoch, got an index of rows")
@@ -178,10 +187,11 @@ class StreamRows:
             self.collected = True
 
     def _jittered(self, chunk: Chunk, noise: float, rng: np.random.Generator) -> Chunk:
-        x = rng.standard_normal(chunk.x.shape, dtype=np.float32)
+        values = chunk.x if self.curves is None else self.curves.values_of(torch.from_numpy(chunk.x)).numpy()
+        x = rng.standard_normal(values.shape, dtype=np.float32)
         x *= noise if self.is_number is None else np.float32(noise) * self.is_number
-        x += chunk.x
-        return replace(chunk, x=x)
+        x += values
+        return replace(chunk, x=x if self.curves is None else self.curves.of(torch.from_numpy(x)).numpy())
 
     def _buffer_rows(self, empty: Chunk) -> int:
         """Count the rows of a shard's buffer, which is the same for any number of workers."""
@@ -215,6 +225,8 @@ class Heap:
 
 class HeldOut:
     """Held-out rows of a stream; empty until the first epoch has ended."""
+
+    curves = None  # held-out rows get no noise
 
     def __init__(self, device: torch.device) -> None:
         self._device = device

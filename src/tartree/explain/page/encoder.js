@@ -24,6 +24,12 @@ function cleanValue(column, value) {
 
 const ENCODERS = {
   value: (feature, column, value) => scaleValue(feature, value === null ? feature.fill : value),
+  bin(feature, column, value) {
+    const [start, end, offset] = feature.bin;
+    const encoded = Math.fround(scaleValue(feature, value === null ? feature.fill : value));
+    const height = (encoded - start) * (2 / (end - start));
+    return Math.min(Math.max(height, 0), 2) - offset;
+  },
   level(feature, column, value) {
     if (value === null && !column.gaps && feature.fill !== null) return feature.fill ? 1 : 0;
     return value === feature.level ? 1 : 0;

@@ -81,6 +81,7 @@ def plain_feature(feature: FeatureView) -> dict[str, Any]:
         "heights": list(feature.heights),
         "ends": feature.ends,
         "reach": feature.reach,
+        "bin": feature.bin,
     }
 
 

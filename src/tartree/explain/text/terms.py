@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tartree.explain.text.curve_terms import Curve, curve_of, term_owners
 from tartree.explain.text.number_text import ALL_DIGITS, exact_text, format_number, rounded
 from tartree.table import Feature
 
@@ -26,20 +27,24 @@ class Term:
 
     Its part of the sum is ``weight * (value - origin) / per``, where ``value`` is the original number (dates and times
     in seconds); for a level, a rare level or a missing value, ``weight`` if the row has it and 0 otherwise. With
-    `ranked`, the value is the column's normal rank (``numeric="quantile"``), not its number.
+    `ranked`, the value is the column's normal rank (``numeric="quantile"``), not its number. Of a curve, `points` are
+    original values and what they add, linear in between; `weight` and `encoded_weight` are the slope of the straight
+    line nearest to it.
     """
 
     feature: int  # number of the encoded feature
     column: int
     name: str  # of the column
-    kind: Literal["value", "level", "other", "missing"]
-    label: str  # "age", "colour = red", "age is missing"
+    kind: Literal["value", "curve", "bin", "level", "other", "missing"]
+    label: str  # "age", "curve of age", "colour = red", "age is missing"
     weight: float  # in original units; of a gradient, its mean
     encoded_weight: float  # of the encoded feature
     strength: float  # |encoded weight| times the feature's standard deviation on the data
     origin: float = 0.0
     per: float = 1.0
     ranked: bool = False
+    points: tuple[tuple[float, float], ...] = ()
+    points_text: str = ""  # "-0.4 at 20, 0.1 at 35, 0.8 at 60"
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,7 @@ class LinearView:
     encoded_bias: float | None
     text: str  # "3.1 * age - 0.2 * bmi + 4 smaller terms - 12", with at most three terms
     condition: str  # "3.1 * age - 0.2 * bmi + 4 smaller terms > 12"; one term: "age > 51.2"
+    opposite: str | None = None  # when the function is not above 0, where this is no inequality turned round
 
     def text_of(self, max_terms: int) -> str:
         """Return the sum as text, with at most `max_terms` terms written out and the others counted."""
@@ -75,6 +81,8 @@ def label_of(feature: Feature, column_name: str | None = None) -> str:
     name = feature.name if column_name is None else column_name
     if feature.kind == "value":
         return name
+    if feature.bin is not None:
+        return f"{name} from {' to '.join(feature.bin_ends)}"
     if feature.kind == "level":
         return name if feature.level is True else f"{name} = {feature.level}"
     return f"{name} is another" if feature.kind == "other" else f"{name} is missing"
@@ -108,23 +116,95 @@ def linear_view(
     max_terms : int
         Maximum number of terms listed.
     """
-    strength = np.abs(weights) * spread if strength is None else strength
+    strength = np.abs(weights) * spread if strength is None else strength.copy()
+    curves = _curves(features, weights * unit_scale) if method == "linear" else {}
+    for k, curve in curves.items():
+        strength[k] = curve.strength / abs(unit_scale)
+    is_own = np.array([feature.bin is None or method != "linear" for feature in features], dtype=bool)
     order = np.argsort(-strength, kind="stable")
-    alive = order[(weights[order] != 0) | (strength[order] != 0)]
+    is_curve = np.isin(order, list(curves))
+    alive = order[((weights[order] != 0) | (strength[order] != 0) | is_curve) & is_own[order]]
     terms = tuple(
-        term_of(features[k], int(k), float(weights[k]) * unit_scale, float(strength[k]) * abs(unit_scale))
+        curve_term(curves[k], int(k))
+        if k in curves
+        else term_of(features[k], int(k), float(weights[k]) * unit_scale, float(strength[k]) * abs(unit_scale))
         for k in alive[:max_terms]
     )
-    total = None if bias is None else bias * unit_scale + _shift(features, weights, unit_scale)
+    lines = np.where(is_curve[np.argsort(order)], 0.0, weights) if curves else weights  # of curves, origins stay
+    total = None if bias is None else bias * unit_scale + _shift(features, lines, unit_scale)
     encoded_bias = None if bias is None else bias * unit_scale
     shown = terms[:TEXT_TERMS]
+    opposite = None
     if len(alive) == 1 and bias is not None:
         (only,) = terms
-        condition = _single_term_text(only, features[only.feature], float(weights[only.feature]), bias)
+        if only.kind == "curve":
+            condition, opposite = _curve_texts(curves[only.feature], bias * unit_scale)
+        else:
+            condition = _single_term_text(only, features[only.feature], float(weights[only.feature]), bias)
     else:
         condition = _condition_text(shown, len(alive), total)
     text = _sum_text(shown, len(alive) - len(shown), total)
-    return LinearView(method if len(alive) else "constant", terms, len(alive), total, encoded_bias, text, condition)
+    kept_method = method if len(alive) else "constant"
+    return LinearView(kept_method, terms, len(alive), total, encoded_bias, text, condition, opposite)
+
+
+def _curves(features: Sequence[Feature], weights: NDArray[np.float64]) -> dict[int, Curve]:
+    """Return the curves of a linear function, by the feature of their value."""
+    bins: dict[int, list[int]] = {}
+    for k, owner in enumerate(term_owners(features).tolist()):
+        if owner != k:
+            bins.setdefault(owner, []).append(k)
+    curves = {k: curve_of(features, of_value, weights) for k, of_value in bins.items()}
+    return {k: curve for k, curve in curves.items() if curve is not None}
+
+
+def curve_term(curve: Curve, index: int) -> Term:
+    """Return the term of a curve, in original units."""
+    feature = curve.feature
+    originals = curve.originals
+    texts = [format_number(value) for value in originals.tolist()]
+    if not feature.quantity.is_bare:
+        texts = list(feature.quantity.texts(originals, fine=feature.scaling.is_fine))
+    points_text = ", ".join(
+        f"{format_number(p)} at {text}" for p, text in zip(curve.parts.tolist(), texts, strict=True)
+    )
+    slope = curve.direction
+    return Term(
+        index,
+        feature.column,
+        feature.name,
+        "curve",
+        f"curve of {feature.name}",
+        slope / feature.scaling.scale,
+        slope,
+        curve.strength,
+        points=tuple(zip(originals.tolist(), curve.parts.tolist(), strict=True)),
+        points_text=points_text,
+    )
+
+
+def _curve_texts(curve: Curve, bias: float) -> tuple[str, str]:
+    """Return when a curve and a constant are above 0, and when they are not, as ranges of the column."""
+    crossings = curve.crossings(bias)
+    if not crossings:
+        return ("always", "never") if curve.parts[0] + bias > 0 else ("never", "always")
+    # A threshold is rounded such that what is claimed of the numbers beside it is true; see `threshold_text`.
+    ends = [(threshold_text(curve.feature, value, up=not rises), rises) for value, rises in crossings]
+    return _ranges(curve.feature.name, ends, above=True), _ranges(curve.feature.name, ends, above=False)
+
+
+def _ranges(name: str, ends: list[tuple[str, bool]], *, above: bool) -> str:
+    """Return the ranges between crossings where a function is above 0, or not, as text."""
+    less, texts = ("<" if above else "<="), []
+    start: str | None = None
+    inside = ends[0][1] != above  # before the first crossing
+    for text, rises in ends:
+        if inside:
+            texts.append(f"{name} {less} {text}" if start is None else f"{start} {less} {name} {less} {text}")
+        inside, start = rises == above, text
+    if inside:
+        texts.append(f"{name} {'>' if above else '>='} {start}")
+    return " or ".join(texts)
 
 
 def constant_view(value: float) -> LinearView:
@@ -160,10 +240,12 @@ def _shift(features: Sequence[Feature], weights: NDArray[np.float64], unit_scale
 def _products(terms: Sequence[Term], rest: int) -> str:
     text = ""
     for term in terms:
-        name = f"[{term.label}]" if term.kind != "value" else term.label
-        sign = "-" if term.weight < 0 else "+"
-        product = f"{format_number(abs(term.weight))} * {name}"
-        text = f"{text} {sign} {product}" if text else f"-{product}" if term.weight < 0 else product
+        if term.kind == "curve":
+            product, is_negative = f"{term.name} ({term.points_text})", False
+        else:
+            name = term.label if term.kind == "value" else f"[{term.label}]"
+            product, is_negative = f"{format_number(abs(term.weight))} * {name}", term.weight < 0
+        text = f"{text} {'-' if is_negative else '+'} {product}" if text else f"-{product}" if is_negative else product
     if rest:
         text += f" + {rest} smaller term{'s' if rest > 1 else ''}"
     return text

@@ -214,19 +214,20 @@ def feature_views(model: FittedModel, x: Tensor | None, weight: FloatArray | Non
     moments = None
     if x is not None and len(x):
         rows = x.numpy()
-        mean, spread = _mean_and_spread(rows, weight)
-        spread = np.where(spread > 0, spread, usual)  # equal rows have no spread
-        moments = np.stack([mean, spread, rows.min(axis=0), rows.max(axis=0)])
+        means, spreads = _mean_and_spread(rows, weight)
+        spreads = np.where(spreads > 0, spreads, usual)  # equal rows have no spread
+        moments = np.stack([means, spreads, rows.min(axis=0), rows.max(axis=0)])
     views = []
     for k, feature in enumerate(encoder.features_):
         column = encoder.columns_[feature.column]
-        values = [0.0, float(usual[k]), None, None] if moments is None else moments[:, k].tolist()
+        mean, spread, low, high = (0.0, float(usual[k]), None, None) if moments is None else moments[:, k].tolist()
         scaling = feature.scaling
+        part = None if feature.bin is None else (feature.bin.start, feature.bin.end, feature.bin.offset)
         views.append(
             FeatureView(
                 feature.column, str(names[k]), label_of(feature), feature.kind, feature.level,
                 getattr(column, "fill", None), scaling.center, scaling.scale, scaling.knots, scaling.heights,
-                scaling.ends, scaling.reach, *values,
+                scaling.ends, scaling.reach, mean, spread, low, high, part,
             )
         )  # fmt: skip
     return tuple(views)

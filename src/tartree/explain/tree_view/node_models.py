@@ -86,6 +86,8 @@ def branch_texts(functions: Sequence[LinearView], max_terms: int) -> tuple[str, 
 def negated(function: LinearView, max_terms: int = TEXT_TERMS) -> str:
     """Return when a function is not above 0, as text."""
     text = function.condition_of(max_terms)
+    if function.opposite is not None:
+        return function.opposite
     if function.method == "gradient":
         return f"otherwise ({text})"
     if text in ("always", "never", "even"):

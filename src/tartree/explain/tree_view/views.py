@@ -47,7 +47,8 @@ class FeatureView:
 
     kind "value": the number (`fill`, the column's median, if missing), then ``(value - center) / scale`` clipped to
     +-1e6, or with `knots` the piecewise linear map through (knots, heights), constant beyond its ends. With `ends`, an
-    encoded value d beyond one of them becomes d / (1 + d / reach) beyond it. Other kinds: 1
+    encoded value d beyond one of them becomes d / (1 + d / reach) beyond it. kind "bin": that number v on the bin
+    (start, end, offset), ``2 * (v - start) / (end - start)`` limited to 0 and 2, less the offset. Other kinds: 1
     where the column has the `level`, a rare or unseen level ("other"), or no value ("missing"), else 0; a boolean's
     feature is 1 where true; without the feature "missing", a missing value counts as `fill` (boolean) or "other".
     All encoded values are rounded to float32.
@@ -56,7 +57,7 @@ class FeatureView:
     column: int
     name: str  # unique, as the encoder's get_feature_names_out
     label: str  # as text: "age", "colour = red", "age is missing"
-    kind: Literal["value", "level", "other", "missing"]
+    kind: Literal["value", "bin", "level", "other", "missing"]
     level: Plain | None
     fill: Plain | None
     center: float
@@ -69,6 +70,7 @@ class FeatureView:
     spread: float  # its standard deviation on the given rows; that of training if they do not vary
     low: float | None  # its range on the given rows
     high: float | None
+    bin: tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ class Fitting:
     max_levels: int
     min_count: int
     extrapolation: float | None
+    n_bins: int = 8
 
     def limit_of(self, quantity: Quantity) -> float | None:
         """Return `extrapolation` for a quantity; numbers that are taken as they are have no limit."""

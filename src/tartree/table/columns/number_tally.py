@@ -14,7 +14,7 @@ from tartree.table.quantities import QUANTITIES, joined_kind
 from tartree.table.quantities.times import DAY
 from tartree.table.raw_column import RawColumn
 from tartree.table.row_error import RowError
-from tartree.table.scales import Scaling, has_far_codes, standardise, through_quantiles
+from tartree.table.scales import Scaling, has_far_codes, quantile_edges, standardise, through_quantiles
 from tartree.table.sketch import QuantileSketch
 
 
@@ -32,6 +32,9 @@ class Values(Protocol):
 
     def has_far_codes(self) -> bool:
         """Return whether a few of them lie so far out that they look like codes."""
+
+    def quantile_edges(self, n_bins: int) -> NDArray[np.float64]:
+        """Return the edges of bins with equally many of them, rising, at most ``n_bins + 1``."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,9 @@ class WeightedValues:
 
     def has_far_codes(self) -> bool:
         return has_far_codes(self.values, self.weights)
+
+    def quantile_edges(self, n_bins: int) -> NDArray[np.float64]:
+        return quantile_edges(self.values, n_bins, self.weights)
 
 
 @dataclass
@@ -109,6 +115,10 @@ class NumberTally:
 
     def has_far_codes(self) -> bool:
         return has_far_codes(*self._items())
+
+    def quantile_edges(self, n_bins: int) -> NDArray[np.float64]:
+        values, weights = self._items()
+        return quantile_edges(values, n_bins, weights)
 
     def _items(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         values, weights = self.sketch.items()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 from tartree.table.columns.column import Column, ColumnSummary, Fitting, HasLevels
 from tartree.table.columns.constant import Constant
 from tartree.table.columns.number_tally import NumberTally, Values, WeightedValues, are_days, are_whole, missing_of
+from tartree.table.expansion import bins_of
 from tartree.table.feature import Feature
 from tartree.table.quantities import QUANTITIES
 from tartree.table.quantities.quantity import Quantity
 from tartree.table.raw_column import RawColumn
 from tartree.table.saved_fields import Arrays, Fields, refuse
 from tartree.table.scales import CLIP, IDENTITY, KNOT_GAP, SHRINK, SMALLEST, Scaling
+
+#: Edges of bins that are closer, in standard deviations, are one: single precision would hardly tell them apart.
+EDGE_GAP = 1e-4
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,8 @@ class Numeric(Column):
         Whether fit saw whole numbers only.
     gaps : bool
         Whether fit saw missing values, which then have a feature.
+    edges : tuple of float
+        Encoded values between which a curve is linear; empty without a curve.
 
     Examples
     --------
@@ -56,6 +62,7 @@ class Numeric(Column):
     high: float
     whole: bool
     gaps: bool
+    edges: tuple[float, ...] = ()
 
     @classmethod
     def fit(cls, raw: RawColumn, fitting: Fitting, weights: NDArray[np.float64] | None) -> Numeric | Constant:
@@ -110,7 +117,8 @@ class Numeric(Column):
     def features(self, index: int, name: str) -> list[Feature]:
         features = []
         if self.varies:
-            features.append(Feature(index, name, "value", unit=self.unit, whole=self.whole, scaling=self.scaling))
+            value = Feature(index, name, "value", unit=self.unit, whole=self.whole, scaling=self.scaling)
+            features += [value, *(replace(value, kind="bin", bin=part) for part in bins_of(self.edges))]
         if self.gaps:
             features.append(Feature(index, name, "missing"))
         return features
@@ -142,11 +150,15 @@ class Numeric(Column):
             arrays[_knots_key(index)] = np.array([scaling.knots, scaling.heights])  # (2, knots)
         state = super().to_state(index, arrays)
         del state["scaling"]
+        if not self.edges:  # as in files of format 2
+            del state["edges"]
         return state | {"center": scaling.center, "scale": scaling.scale, "knots": len(scaling.knots)}
 
     @classmethod
     def from_state(cls, state: Any, index: int, arrays: Mapping[str, Any], fitting: Fitting) -> Self:
         names = {"kind", "unit", "center", "scale", "knots", "fill", "low", "high", "whole", "gaps"}
+        if isinstance(state, Mapping) and "edges" in state:
+            names.add("edges")
         saved = Fields(state, names)
         if state["unit"] not in tuple(QUANTITIES):  # it may be unhashable
             refuse(f"a unit of {', '.join(QUANTITIES)}", state["unit"])
@@ -162,7 +174,8 @@ class Numeric(Column):
             refuse("a positive scale that is not lost beside the center", (center, scale))
         limit = fitting.limit_of(QUANTITIES[state["unit"]])
         scaling = Scaling(center, scale, knots, heights).limited(low, high, limit)
-        column = cls(state["unit"], scaling, fill, low, high, saved.flag("whole"), saved.flag("gaps"))
+        edges = _read_edges(state["edges"], fitting) if "edges" in state else ()
+        column = cls(state["unit"], scaling, fill, low, high, saved.flag("whole"), saved.flag("gaps"), edges)
         if not column.varies and not column.gaps:
             refuse("a numeric column that varies or has gaps", dict(state))
         return column
@@ -174,11 +187,13 @@ class Numeric(Column):
         return ColumnSummary(self.unit, self.whole, self.low, self.high, gaps=self.gaps, typical=self.fill)
 
     def reference(self, feature: Feature, *, is_first: bool) -> float:
+        if feature.bin is not None:
+            return float(feature.bin.at(0.0))
         is_unscaled = feature.kind == "value" and self.scaling == IDENTITY  # where 0 is nothing special
         return self.fill if is_unscaled else 0.0
 
     def usual_spread(self, feature: Feature) -> float:
-        if feature.kind != "value":
+        if feature.kind == "missing":
             return super().usual_spread(feature)
         return 1.0 if self.scaling != IDENTITY else (self.high - self.low) / 4
 
@@ -219,7 +234,27 @@ def fit_values(
     median, scaling = values.standardise()
     if fitting.numeric == "quantile" or (quantity.is_bare and values.has_far_codes()):
         scaling = values.through_quantiles(fitting.n_quantiles, scaling)
-    return Numeric(unit, scaling.limited(low, high, fitting.limit_of(quantity)), median, low, high, whole, gaps)
+    scaling = scaling.limited(low, high, fitting.limit_of(quantity))
+    edges: tuple[float, ...] = ()
+    if fitting.numeric == "curve":
+        edges = _distinct(scaling.encode(values.quantile_edges(fitting.n_bins)))
+    return Numeric(unit, scaling, median, low, high, whole, gaps, edges)
+
+
+def _distinct(edges: NDArray[np.float64]) -> tuple[float, ...]:
+    """Return encoded edges that are far enough apart; none where a straight line says as much."""
+    kept = [edges[0]]
+    for edge in edges[1:]:
+        if edge - kept[-1] >= EDGE_GAP:
+            kept.append(edge)
+    return tuple(float(edge) for edge in kept) if len(kept) > 2 else ()
+
+
+def _read_edges(saved: Any, fitting: Fitting) -> tuple[float, ...]:
+    is_list = isinstance(saved, list) and all(type(edge) in (int, float) and abs(edge) <= CLIP for edge in saved)
+    if not is_list or not 2 < len(saved) <= fitting.n_bins + 1 or (np.diff(saved) < EDGE_GAP).any():
+        refuse(f"at most {fitting.n_bins + 1} rising edges of bins", saved)
+    return tuple(map(float, saved))
 
 
 def _knots_key(index: int) -> str:
