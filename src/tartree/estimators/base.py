@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from tartree import ops
 from tartree.estimators.explanation_methods import ExplanationMethods
 from tartree.explain import Certificate, Hardening
-from tartree.model import DataSource, FittedModel, ModelSpec, data_source, file, fit
+from tartree.model import DataSource, FittedModel, ModelSpec, ReadingSize, data_source, file, fit
 from tartree.model.stream_source import read_target_columns
 from tartree.model.target import Task
 from tartree.nn import Selection, Tree
@@ -96,6 +96,7 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
     refit_history_ = ModelAttribute[History]("provenance.refit_history")
     streamed_ = ModelAttribute[bool]("provenance.is_streamed")
     target_name_ = ModelAttribute[str]("provenance.target_name")
+    reading_size_ = ModelAttribute[ReadingSize]("reading_size")
     temperature_ = ModelAttribute[float]("provenance.temperature")
     certificate_ = ModelAttribute[Certificate]("provenance.certificate")
     hardening_ = ModelAttribute[Hardening]("provenance.hardening")
@@ -115,6 +116,8 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         branching: str | ops.ActivationFunction = "softmax",
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
+        max_features: int | None = None,
+        readable: bool = False,
         numeric: Literal["standard", "curve", "quantile", "plain"] = "standard",
         extrapolation: float | None = 0.1,
         recipe: str | Recipe = "default",
@@ -140,6 +143,8 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         self.branching = branching
         self.decision = decision
         self.leaf = leaf
+        self.max_features = max_features
+        self.readable = readable
         self.numeric = numeric
         self.extrapolation = extrapolation
         self.recipe = recipe

@@ -53,6 +53,13 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         Your own f and g: ``decision(structure, n_features, members)`` and ``leaf(structure, n_features, n_numbers,
         members)`` make torch modules; see `tartree.nn`. A module as `decision`, from (batch, features) to (batch,
         width), is copied in every fit and shared by all nodes; `decision_layers` must then keep its default.
+    max_features : int, optional
+        Columns of the table that each decision may use: training removes the others. For linear decisions.
+    readable : bool, default=False
+        Fit a tree to be read, where other parameters have their defaults: at most 8 leaves (``depth=3``), decisions on
+        at most 2 columns (``max_features=2``), curves of numbers (``numeric="curve"``), leaves that share what is above
+        them (``leaf=tartree.nn.Path()``), and the recipe "readable". A row then follows one path: the leaf at its end
+        is the prediction.
     numeric : {"standard", "curve", "quantile", "plain"}, default="standard"
         How numbers are encoded; see `TableEncoder`.
     extrapolation : float or None, default=0.1
@@ -127,6 +134,8 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         branching: str | ops.ActivationFunction = "softmax",
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
+        max_features: int | None = None,
+        readable: bool = False,
         numeric: Literal["standard", "curve", "quantile", "plain"] = "standard",
         extrapolation: float | None = 0.1,
         recipe: str | Recipe = "default",
@@ -154,6 +163,8 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
             branching=branching,
             decision=decision,
             leaf=leaf,
+            max_features=max_features,
+            readable=readable,
             numeric=numeric,
             extrapolation=extrapolation,
             recipe=recipe,

@@ -2,6 +2,7 @@
 
 from tartree.model.fitted import FittedModel, HasModel, Model, Provenance, fitted_model, like
 from tartree.model.pipeline import DataSource, Prepared, build_tree, data_source, fit, prepare
+from tartree.model.reading_size import ReadingSize
 from tartree.model.sample import Sample
 from tartree.model.spec import ModelSpec, generators
 from tartree.model.target import ClassCodec, PlainValueCodec, TargetCodec, ValueCodec
@@ -16,6 +17,7 @@ __all__ = [
     "PlainValueCodec",
     "Prepared",
     "Provenance",
+    "ReadingSize",
     "Sample",
     "TargetCodec",
     "ValueCodec",

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from tartree.model.memory_source import is_large_map
 from tartree.model.precision import in_double
+from tartree.model.reading_size import ReadingSize, measure
 from tartree.model.records import Record
 from tartree.model.sample import Sample
 from tartree.model.target import ClassCodec, TargetCodec, Task, ValueCodec
@@ -167,6 +168,11 @@ class FittedModel:
     def n_parameters(self) -> int:
         """Number of trained weights of all members."""
         return sum(p.numel() for p in self.tree.parameters())
+
+    @property
+    def reading_size(self) -> ReadingSize:
+        """Leaves, columns of a decision and numbers to print."""
+        return measure(self.tree, self.encoder.features_, self.n_members)
 
     @property
     def target_name(self) -> str | None:

@@ -19,7 +19,8 @@ from tartree.model.sample import Sample
 from tartree.model.spec import ModelSpec, find_device, generators
 from tartree.model.stream_source import parquet_source
 from tartree.model.target import TargetCodec
-from tartree.nn import Output, Tree
+from tartree.nn import Branching, MLPDecision, Output, Path, SparseDecision, Tree
+from tartree.nn.families import plain
 from tartree.structure import Structure
 from tartree.table import TableEncoder
 from tartree.table.parquet import is_parquet
@@ -160,7 +161,8 @@ class Prepared:
         """
         source = self.source
         n_features, output = len(source.encoder.features_), source.codec.output
-        tree = build_tree(structure, n_features, output, self.settings, int(self.seeds[0]))
+        settings = sparse_settings(self.settings, self.spec.max_features, source.encoder, structure)
+        tree = build_tree(structure, n_features, output, settings, int(self.seeds[0]))
         tree.reset_parameters(generators(self.seeds[1:]))
         return tree.to(self.device)
 
@@ -178,9 +180,14 @@ class Prepared:
         -------
         FittedModel
         """
-        source = self.source
+        source, tree = self.source, self.tree
+        tree.decision, tree.leaf = plain(tree.decision), plain(tree.leaf)
+        settings = _plain_settings(self.settings)
+        if self.spec.is_hard and history is not None:
+            tree.branching = Branching(tree.structure, "hard", members=self.spec.members)
+            settings = {**settings, "branching": "hard"}
         provenance = Provenance(
-            self.settings,
+            settings,
             history,
             refit_history,
             source.is_streamed,
@@ -188,7 +195,26 @@ class Prepared:
             source.sample(workers),
             temperature=self.temperature,
         )
-        return FittedModel(source.encoder, self.tree.eval(), source.codec, self.spec.selection, provenance)
+        return FittedModel(source.encoder, tree.eval(), source.codec, self.spec.selection, provenance)
+
+
+def _plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a trained tree: leaves that share what is above them have become linear ones."""
+    return {**settings, "leaf": None} if isinstance(settings["leaf"], Path) else settings
+
+
+def sparse_settings(
+    settings: dict[str, Any], max_features: int | None, encoder: TableEncoder, structure: Structure
+) -> dict[str, Any]:
+    """Return settings of a tree for training, with decisions on at most `max_features` columns if it is given."""
+    if max_features is None or not structure.n_logits:
+        return settings
+    columns = [feature.column for feature in encoder.features_]
+
+    def decision(structure: Structure, n_features: int, members: int) -> SparseDecision:
+        return SparseDecision(structure, n_features, columns=columns, most=max_features, members=members)
+
+    return {**settings, "decision": decision}
 
 
 def build_tree(structure: Structure, n_features: int, output: Output, settings: dict[str, Any], seed: int = 0) -> Tree:
@@ -263,8 +289,13 @@ def prepare(
     assert isinstance(resumed.encoder, TableEncoder)
     source.learn(spec, seeds, resumed.encoder, resumed.codec, workers)
     _check_unchanged(spec, resumed)
-    tree = copy.deepcopy(resumed.tree).to(device)
+    tree = copy.deepcopy(resumed.tree)
+    sparse = sparse_settings({}, spec.max_features, source.encoder, tree.structure).get("decision")
+    if sparse is not None and isinstance(tree.decision, MLPDecision):
+        limited = sparse(tree.structure, len(source.encoder.features_), resumed.n_members)
+        limited.mlp, tree.decision = tree.decision.mlp, limited
     tree.output = source.codec.output
+    tree.to(device)
     provenance = resumed.provenance
     return Prepared(spec, source, tree, provenance.settings, seeds, rng, provenance.temperature)
 
@@ -275,7 +306,7 @@ def _check_unchanged(spec: ModelSpec, resumed: FittedModel) -> None:
         structure = Structure(spec.depth, spec.window, spec.stride)
         if structure != resumed.structure:
             raise ValueError(f"warm_start must keep the structure {resumed.structure}, got {structure}")
-    for name, value in spec.tree_settings.items():
+    for name, value in _plain_settings(spec.tree_settings).items():
         before = resumed.provenance.settings[name]
         if value != before:
             raise ValueError(f"warm_start must keep {name}={before!r}, got {name}={value!r}")

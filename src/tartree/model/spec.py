@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from tartree import ops
 from tartree.checks import check_integer
 from tartree.model.target import CODECS, ClassWeight, TargetCodec, Task
-from tartree.nn import Selection
+from tartree.nn import Path, Selection
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.structure import Structure
 from tartree.training import RECIPES, Callback, Recipe
@@ -28,6 +28,9 @@ REFIT_ROWS = 100_000
 DEEP_ROWS = 1_000
 #: Parameters of `Tree.build`, beside the structure.
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
+
+#: What `readable` sets: at most eight leaves, two columns a decision, curves, leaves that share what is above them.
+READABLE = {"depth": 3, "numeric": "curve", "max_features": 2, "recipe": "readable", "leaf": Path()}
 
 EarlyStopping = bool | Literal["auto", "refit"]
 
@@ -46,6 +49,10 @@ class ModelSpec:
     selection : {"multi", "single"}
     members, hidden, dropout, branching, decision, leaf : optional
         Arguments of `Tree.build`.
+    max_features : int or None
+        Columns of the table that a decision may use.
+    is_hard : bool
+        Whether a trained tree sends each row along one path.
     numeric, extrapolation : optional
         Of the `TableEncoder`.
     recipe : Recipe
@@ -82,6 +89,8 @@ class ModelSpec:
     branching: str | ops.ActivationFunction = "softmax"
     decision: DecisionFactory | None = None
     leaf: LeafFactory | None = None
+    max_features: int | None = None
+    is_hard: bool = False
     numeric: Literal["standard", "curve", "quantile", "plain"] = "standard"
     extrapolation: float | None = 0.1
     recipe: Recipe = RECIPES["default"]
@@ -102,6 +111,7 @@ class ModelSpec:
         if self.early_stopping not in (True, False, "auto", "refit"):
             raise ValueError(f"early_stopping must be True, False, 'auto' or 'refit', got {self.early_stopping!r}")
         self._check_used()
+        self._check_max_features()
 
     @classmethod
     def from_parameters(cls, task: Task, parameters: dict[str, Any]) -> ModelSpec:
@@ -118,6 +128,8 @@ class ModelSpec:
         ModelSpec
         """
         values = dict(parameters)
+        if values.pop("readable"):
+            values = {**values, **_readable(values)}
         changes = {name: values.pop(name) for name in ("epochs", "batch_size", "learning_rate")}
         callbacks = values.pop("callbacks")
         return cls(
@@ -232,6 +244,25 @@ class ModelSpec:
                     f"{name} has no effect beside {brings}, which brings its own layers, got {name}={value!r}; "
                     "set it there"
                 )
+
+    def _check_max_features(self) -> None:
+        if self.max_features is None:
+            return
+        check_integer("max_features", self.max_features, 1)
+        if self.decision is not None or self.decision_layers != 1:
+            other = "decision" if self.decision is not None else f"decision_layers={self.decision_layers!r}"
+            raise ValueError(f"max_features limits linear decisions, decision_layers=1, got {other} beside it")
+        if self.recipe.optimizer != "adam":
+            raise ValueError(f"max_features needs the optimizer 'adam', got {self.recipe.optimizer!r}")
+
+
+def _readable(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what `readable` sets, for parameters that have their defaults."""
+    unset = {"depth": "auto", "numeric": "standard", "max_features": None, "recipe": "default", "leaf": None}
+    readable = {name: value for name, value in READABLE.items() if values[name] == unset[name]}
+    if values["leaf_layers"] != 1:
+        readable.pop("leaf", None)
+    return {**readable, "is_hard": values["branching"] == "softmax"}
 
 
 def _recipe(recipe: str | Recipe, changes: dict[str, Any]) -> Recipe:

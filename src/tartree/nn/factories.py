@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from tartree.nn.axis_decision import AxisDecision
 from tartree.nn.backbones import BackboneDecision, ConvBackbone, LayeredDecision, Shape, check_shape
+from tartree.nn.path_leaf import PathLeaf
 from tartree.nn.piecewise_leaf import PieceLeaf
 from tartree.nn.soft_decision import SoftDecision
 from tartree.nn.subspace_decision import SubspaceDecision
@@ -222,9 +223,25 @@ class Pieces:
         return PieceLeaf(structure, n_features, n_numbers, **asdict(self), members=members)
 
 
+@dataclass(frozen=True)
+class Path:
+    """Makes `PathLeaf`: linear leaves, each the sum of the functions on its path. A trained model has plain leaves.
+
+    Parameters
+    ----------
+    scale : float, default=0.125
+        What the functions below the root are multiplied by: below 1, corrections learn slower and stay smaller.
+    """
+
+    scale: float = 0.125
+
+    def __call__(self, structure: Structure, n_features: int, n_numbers: int, members: int) -> nn.Module:
+        return PathLeaf(structure, n_features, n_numbers, scale=self.scale, members=members)
+
+
 #: Factories that a file can hold, by name: all of their settings are plain data.
 FACTORIES: dict[str, Any] = {cls.__name__: cls for cls in (Axis, Soft, Subspace, Conv, Layered)}
-LEAF_FACTORIES: dict[str, Any] = {"Pieces": Pieces}
+LEAF_FACTORIES: dict[str, Any] = {"Pieces": Pieces, "Path": Path}
 
 
 def to_plain(factory: Any) -> dict[str, Any] | None:

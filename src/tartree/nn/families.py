@@ -38,6 +38,10 @@ class Family(nn.Module):
         mlp = self.perceptrons
         return None if mlp is None else (mlp.weights[-1], mlp.biases[-1])
 
+    def plain(self) -> Family:
+        """Return what computes the same once it is trained, with the fewest parameters; itself by default."""
+        return self
+
     def step_parameters(self) -> Parameters | None:
         """Return feature and threshold of each node, (members, nodes), if decisions compare one feature, or None."""
         return None
@@ -75,6 +79,11 @@ def step_parameters(module: nn.Module) -> Parameters | None:
 def last_layer(module: nn.Module) -> Sequence[Tensor] | None:
     """Return the parameters that the outputs of a decision or leaf are proportional to, or None."""
     return None if (family := _family(module)) is None else family.last_layer
+
+
+def plain(module: nn.Module) -> nn.Module:
+    """Return a decision or leaf that computes the same as a trained one, with the fewest parameters."""
+    return module if (family := _family(module)) is None else family.plain()
 
 
 def _family(module: nn.Module) -> Family | None:

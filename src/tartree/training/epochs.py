@@ -86,6 +86,7 @@ class EagerEpochs:
         self.step = Step(tree, recipe, jitter_of(recipe, rows), recipe.n_batches(len(rows)))
 
     def run(self, number: int) -> Tensor:
+        self.step.begin_epoch(number)
         total: Tensor | None = None
         n_rows, recipe = len(self.rows), self.recipe
         n_batches = recipe.n_batches(n_rows)
@@ -117,6 +118,7 @@ class StreamEpochs:
         self.step = Step(tree, recipe, Jitter(0.0), self.n_batches, workers=workers)  # the stream draws the noise
 
     def run(self, number: int) -> Tensor:
+        self.step.begin_epoch(number)
         total: Tensor | None = None
         recipe, n_batches = self.recipe, self.n_batches
         batches = self.rows.epoch(number, n_batches, self.noise)
@@ -153,6 +155,7 @@ class CapturedEpochs:
         self.steps = {size: Captured(partial(self._take, size)) for size in (self.size, self.last)}
 
     def run(self, number: int) -> Tensor:
+        self.step.begin_epoch(number)
         if self.n_batches > 1:
             self.shuffle()
             full = self.steps[self.size]

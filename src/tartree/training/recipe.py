@@ -9,6 +9,9 @@ from typing import Literal
 
 from tartree.checks import check_integer
 
+#: Share of the epochs in which decisions stay as soft as they are.
+SOFT_SHARE = 0.3
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -30,6 +33,8 @@ class Recipe:
         Standard deviation of noise added to each encoded number in every step; encoded numbers have a standard
         deviation of 1, and indicators get no noise. It penalises steep decisions and leaves. `noise` reduces it for few
         or correlated features, whose small differences it would hide, and for many rows.
+    sharpness : float
+        Factor by which logits of decisions grow from 30 % of the epochs on, so that a row follows one path in the end.
     loss : {"expected", "mixture"}
         Mean cost of the leaves, eq. 4 of the paper, or negative log likelihood of their mixture.
     balance : float
@@ -64,6 +69,7 @@ class Recipe:
     decision_decay: float = 1.0
     leaf_decay: float = 0.01
     jitter: float = 0.4
+    sharpness: float = 1.0
     loss: Literal["expected", "mixture"] = "expected"
     balance: float = 0.0
     patience: int = 30
@@ -80,6 +86,8 @@ class Recipe:
                 raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
         if not isinstance(self.learning_rate, numbers.Real) or not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be a positive number, got {self.learning_rate!r}")
+        if not isinstance(self.sharpness, numbers.Real) or not 1 <= float(self.sharpness) < math.inf:
+            raise ValueError(f"sharpness must be a number of at least 1, got {self.sharpness!r}")
         share = self.validation_fraction
         if not isinstance(share, numbers.Real) or not 0 < share < 1:
             raise ValueError(f"validation_fraction must be between 0 and 1, got {share!r}")
@@ -107,6 +115,23 @@ class Recipe:
         if self.schedule == "constant":
             return self.learning_rate
         return self.learning_rate * (1 + math.cos(math.pi * progress)) / 2
+
+    def growth(self, epoch: int) -> float:
+        """Return the factor by which the logits of decisions grow before an epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            From 0.
+
+        Returns
+        -------
+        float
+        """
+        first = SOFT_SHARE * self.epochs
+        if self.sharpness == 1 or epoch < first + 1:
+            return 1.0
+        return math.exp(math.log(self.sharpness) / max(1.0, self.epochs - first - 1))
 
     def n_batches(self, n_rows: int) -> int:
         """Count the steps of an epoch.
@@ -142,6 +167,8 @@ RECIPES = {
     "default": Recipe(),
     # Perceptrons as leaves learn faster and fit closer: smaller steps, and decay on them too.
     "deep": Recipe(learning_rate=0.005, decision_decay=0.3, leaf_decay=0.3),
+    # Few columns a decision, curves and shared leaves, for models to be read: smoother curves, and sharp decisions.
+    "readable": Recipe(leaf_decay=0.5, jitter=0.8, sharpness=8.0),
     # The paper's optimiser and learning rate, with its authors' 200 epochs; the last weights are kept.
     "paper": Recipe(learning_rate=0.005, schedule="constant", decision_decay=0.0, leaf_decay=0.0, jitter=0.0),
 }

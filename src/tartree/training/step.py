@@ -9,7 +9,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from tartree.nn import Tree, dispatch
+from tartree.nn import SparseDecision, Tree, dispatch
+from tartree.nn.families import last_layer
 from tartree.training.adam import Adam, Group, KernelAdam, Optimizer
 from tartree.training.batches import Batch
 from tartree.training.jitter import Jitter
@@ -56,6 +57,7 @@ class Step:
         ]
         self.optimizer: Optimizer = KernelAdam(groups) if captured else Adam(groups)
         self.workers = workers
+        self.sparse = tree.decision if isinstance(tree.decision, SparseDecision) else None
 
     def __call__(self, batch: Batch, rate: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Learn from a batch, and return the loss of each member before, (members,).
@@ -73,7 +75,18 @@ class Step:
         if self.workers.size > 1:
             self._average(loss, batch)
         self.optimizer.step(rate)
+        if self.sparse is not None:
+            self.sparse.project()
         return loss
+
+    @torch.no_grad()
+    def begin_epoch(self, number: int) -> None:
+        """Remove the columns of decisions that are due before epoch `number`, from 0, and sharpen the decisions."""
+        if self.sparse is not None:
+            self.sparse.prune(number / self.recipe.epochs)
+        if (growth := self.recipe.growth(number)) != 1:
+            for parameter in last_layer(self.tree.decision) or ():
+                parameter.mul_(growth)
 
     def _no_gradient(self) -> Tensor:
         """Set zero gradients for a batch without rows, which has no weight in the average, and return zero losses."""

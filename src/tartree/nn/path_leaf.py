@@ -1,0 +1,125 @@
+"""Linear leaves that share what is above them: a function for all rows at the root, and corrections along the path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tartree.nn.families import Family, Parameters
+from tartree.nn.leaves import MLPLeaf
+from tartree.nn.products import GroupedMLP, affine
+from tartree.structure import Structure
+
+
+class PathLeaf(Family):
+    """Computes linear leaves, each the sum of the linear functions of the nodes on its path (hierarchical shrinkage).
+
+    The root has a function for all rows; every other node corrects it for its rows. Weight decay draws corrections to
+    0, so that leaves differ where the rows say so. `plain` returns the same leaves one by one.
+
+    Parameters
+    ----------
+    structure : Structure
+    n_features : int
+    n_numbers : int
+        Raw outputs of a leaf.
+    scale : float, default=0.125
+        What the functions below the root are multiplied by: below 1, corrections learn slower and stay smaller.
+    members : int, default=1
+
+    Examples
+    --------
+    >>> leaf = PathLeaf(Structure(2), n_features=3, n_numbers=1)
+    >>> leaf.paths.tolist()[:3]
+    [[1.0, 1.0, 1.0, 1.0], [0.125, 0.125, 0.0, 0.0], [0.0, 0.0, 0.125, 0.125]]
+    >>> leaf(torch.zeros(5, 3)).shape
+    torch.Size([1, 5, 4, 1])
+    """
+
+    paths: Tensor  # (nodes, leaves)
+
+    def __init__(
+        self, structure: Structure, n_features: int, n_numbers: int, *, scale: float = 0.125, members: int = 1
+    ) -> None:
+        super().__init__()
+        if not 0 < scale <= 1:
+            raise ValueError(f"scale must be above 0 and at most 1, got {scale!r}")
+        self.n_numbers = n_numbers
+        paths = path_shares(structure)
+        paths[1:] *= scale
+        self.register_buffer("paths", torch.from_numpy(paths).float(), persistent=False)
+        self.nodes = GroupedMLP(n_features, [n_numbers] * len(paths), members=members)
+
+    def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
+        """Draw the functions of all nodes.
+
+        Parameters
+        ----------
+        generators : sequence of torch.Generator, optional
+            One for each member.
+        """
+        self.nodes.reset_parameters(generators)
+
+    def _sums(self) -> tuple[Tensor, Tensor]:
+        """Return weights (members, leaves * numbers, features) and biases (members, leaves * numbers)."""
+        weight, bias = self.nodes.weights[0], self.nodes.biases[0]
+        members, _, n_features = weight.shape
+        n_nodes, n_leaves = self.paths.shape
+        by_leaf = self.paths.to(weight.dtype).t()
+        weights = by_leaf @ weight.reshape(members, n_nodes, -1)
+        biases = by_leaf @ bias.reshape(members, n_nodes, -1)
+        return weights.reshape(members, n_leaves * self.n_numbers, n_features), biases.flatten(1)
+
+    def linear_parameters(self) -> Parameters:
+        """Return the weights and biases of the leaves.
+
+        Returns
+        -------
+        weights : Tensor of shape (members, leaves * numbers, features)
+        biases : Tensor of shape (members, leaves * numbers)
+        """
+        weights, biases = self._sums()
+        return weights.detach(), biases.detach()
+
+    def forward(self, x: Tensor) -> Tensor:
+        numbers: Tensor = affine(x, *self._sums()).unflatten(1, (-1, self.n_numbers))
+        return numbers.movedim(-1, 1)
+
+    @torch.no_grad()
+    def plain(self) -> MLPLeaf:
+        """Return the same leaves, each with parameters of its own.
+
+        Returns
+        -------
+        MLPLeaf
+        """
+        weights, biases = self._sums()
+        members, n_outputs, n_features = weights.shape
+        leaf = MLPLeaf.__new__(MLPLeaf)
+        nn.Module.__init__(leaf)
+        leaf.n_numbers = self.n_numbers
+        leaf.mlp = GroupedMLP(n_features, [self.n_numbers] * (n_outputs // self.n_numbers), members=members)
+        leaf.mlp.weights[0] = nn.Parameter(weights)
+        leaf.mlp.biases[0] = nn.Parameter(biases)
+        return leaf.train(self.training)
+
+
+def path_shares(structure: Structure) -> np.ndarray:
+    """Return the share of each node in the sum of each leaf, (nodes, leaves): in every layer, shares add up to 1.
+
+    In a tree a leaf has one node of each layer above it; where neighbours share children, all nodes above count alike.
+
+    >>> path_shares(Structure(1))
+    array([[1., 1.],
+           [1., 0.],
+           [0., 1.]])
+    """
+    reached = np.eye(structure.n_leaves)  # (nodes of the layer, leaves)
+    layers = [reached]
+    for layer in reversed(range(structure.depth)):
+        reached = np.array([reached[list(children)].any(axis=0) for children in structure.children(layer)], dtype=float)
+        layers.append(reached / reached.sum(axis=0))
+    return np.concatenate(layers[::-1])

@@ -1,0 +1,79 @@
+"""What there is to read in a model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tartree import TartClassifier, TartRegressor
+from tartree.model import ReadingSize
+from tartree.nn import Path
+
+
+def table(n_rows=120):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=n_rows), "b": rng.normal(size=n_rows), "c": rng.choice(["x", "y"], n_rows)})
+    return X, (X["a"].abs() + (X["c"] == "x") > 1).to_numpy()
+
+
+def test_linear_model():
+    X, y = table()
+    size = TartClassifier(depth=0, epochs=2, device="cpu").fit(X, y).reading_size_
+    # A bias, two weights and two levels; of two classes the difference is printed.
+    assert size == ReadingSize(leaves=1, columns=0, numbers=5)
+    three = np.where(X["a"] > 1, 2, y)
+    assert TartClassifier(depth=0, epochs=2, device="cpu").fit(X, three).reading_size_.numbers == 15
+
+
+def test_curves():
+    X, y = table()
+    size = TartClassifier(depth=0, numeric="curve", epochs=2, device="cpu").fit(X[["a"]], y).reading_size_
+    assert size.numbers == 1 + 2 * 9  # nine points of a curve of eight bins
+
+
+def test_constant_leaves():
+    X, y = table()
+    size = TartClassifier(depth=2, leaf_layers=0, max_features=1, epochs=2, device="cpu").fit(X[["a", "b"]], y)
+    assert size.reading_size_ == ReadingSize(leaves=4, columns=1, numbers=3 * 2 + 4)
+
+
+def test_perceptrons_cannot_be_counted():
+    X, y = table()
+    size = TartClassifier(depth=1, leaf_layers=2, epochs=2, device="cpu").fit(X, y).reading_size_
+    assert size.numbers is None
+    assert size.leaves == 2
+
+
+@pytest.mark.parametrize("estimator", [TartClassifier, TartRegressor])
+def test_the_budget_holds(estimator):
+    X, y = table()
+    model = estimator(readable=True, epochs=10, random_state=0, device="cpu").fit(X, y.astype(int))
+    assert model.reading_size_.leaves == 8
+    assert model.reading_size_.columns == 2
+    smaller = estimator(readable=True, depth=2, max_features=1, members=2, epochs=10, device="cpu")
+    assert smaller.fit(X, y.astype(int)).reading_size_.leaves == 8
+    assert smaller.reading_size_.columns == 1
+
+
+def test_one_path_a_row():
+    X, y = table()
+    model = TartClassifier(readable=True, epochs=20, random_state=0, device="cpu").fit(X, y)
+    arrivals = model.model_.tree.arrivals(__import__("torch").from_numpy(model.encoder_.transform(X)))
+    for layer in arrivals:
+        assert set(layer.unique().tolist()) <= {0.0, 1.0}
+    one = model.set_params(selection="single").predict_proba(X)
+    assert np.array_equal(one, model.set_params(selection="multi").predict_proba(X))
+
+
+def test_readable_leaves_what_is_set():
+    X, y = table()
+    model = TartClassifier(readable=True, leaf_layers=0, numeric="standard", depth=1, epochs=2, device="cpu").fit(X, y)
+    assert model.structure_.n_leaves == 2
+    assert model.encoder_.numeric == "curve"  # a default cannot be told from a choice
+    assert TartClassifier(readable=True, leaf=Path(scale=0.5)).spec().leaf == Path(scale=0.5)
+
+
+@pytest.mark.parametrize("parameters", [{"decision_layers": 2}, {"max_features": 0}, {"max_features": 1.5}])
+def test_limits_that_cannot_hold(parameters):
+    X, y = table()
+    with pytest.raises(ValueError, match="max_features"):
+        TartClassifier(**{"max_features": 2, **parameters}, device="cpu").fit(X, y)
