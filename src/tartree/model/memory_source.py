@@ -128,7 +128,8 @@ class MemorySource:
         weight, positions = self.training_weight, torch.from_numpy(index)
         x = torch.from_numpy(self.encoder.transform(X))
         curves = curve_features(self.encoder, torch.device("cpu"))
-        return Sample(x, self.target[positions], None if weight is None else weight[positions], curves)
+        columns = tuple(feature.column for feature in self.encoder.features_)
+        return Sample(x, self.target[positions], None if weight is None else weight[positions], curves, columns)
 
     def split(self, fraction: float, rng: np.random.RandomState) -> tuple[Tensor, Tensor]:
         """Return indices of rows to learn from and to hold out, among those with weight."""

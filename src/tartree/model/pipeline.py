@@ -161,7 +161,7 @@ class Prepared:
         """
         source = self.source
         n_features, output = len(source.encoder.features_), source.codec.output
-        settings = sparse_settings(self.settings, self.spec.max_features, source.encoder, structure)
+        settings = sparse_settings(self.settings, self.spec.max_features, columns_of(source.encoder), structure)
         tree = build_tree(structure, n_features, output, settings, int(self.seeds[0]))
         tree.reset_parameters(generators(self.seeds[1:]))
         return tree.to(self.device)
@@ -198,18 +198,36 @@ class Prepared:
         return FittedModel(source.encoder, tree.eval(), source.codec, self.spec.selection, provenance)
 
 
+def columns_of(encoder: TableEncoder) -> list[int]:
+    """Return the column of each feature."""
+    return [feature.column for feature in encoder.features_]
+
+
 def _plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of a trained tree: leaves that share what is above them have become linear ones."""
     return {**settings, "leaf": None} if isinstance(settings["leaf"], Path) else settings
 
 
 def sparse_settings(
-    settings: dict[str, Any], max_features: int | None, encoder: TableEncoder, structure: Structure
+    settings: dict[str, Any], max_features: int | None, columns: Sequence[int], structure: Structure
 ) -> dict[str, Any]:
-    """Return settings of a tree for training, with decisions on at most `max_features` columns if it is given."""
+    """Return settings of a tree for training, with decisions on at most `max_features` columns if it is given.
+
+    Parameters
+    ----------
+    settings : dict
+        Arguments of `Tree.build`.
+    max_features : int or None
+    columns : sequence of int
+        The column of each feature.
+    structure : Structure
+
+    Returns
+    -------
+    dict
+    """
     if max_features is None or not structure.n_logits:
         return settings
-    columns = [feature.column for feature in encoder.features_]
 
     def decision(structure: Structure, n_features: int, members: int) -> SparseDecision:
         return SparseDecision(structure, n_features, columns=columns, most=max_features, members=members)
@@ -290,7 +308,7 @@ def prepare(
     source.learn(spec, seeds, resumed.encoder, resumed.codec, workers)
     _check_unchanged(spec, resumed)
     tree = copy.deepcopy(resumed.tree)
-    sparse = sparse_settings({}, spec.max_features, source.encoder, tree.structure).get("decision")
+    sparse = sparse_settings({}, spec.max_features, columns_of(source.encoder), tree.structure).get("decision")
     if sparse is not None and isinstance(tree.decision, MLPDecision):
         limited = sparse(tree.structure, len(source.encoder.features_), resumed.n_members)
         limited.mlp, tree.decision = tree.decision.mlp, limited

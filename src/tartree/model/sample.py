@@ -22,6 +22,8 @@ class Sample(NamedTuple):
     weight : Tensor of shape (rows,) or None
     curves : CurveFeatures or None
         How the features of curves are made from values, for training.
+    columns : tuple of int
+        The column of each feature, for training.
 
     Examples
     --------
@@ -34,3 +36,4 @@ class Sample(NamedTuple):
     target: Tensor  # (rows, ...)
     weight: Tensor | None  # (rows,)
     curves: CurveFeatures | None = None
+    columns: tuple[int, ...] = ()

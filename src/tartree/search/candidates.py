@@ -51,6 +51,8 @@ class Candidate:
     recipe : Recipe
     table : tuple
         Key of the encoding; see `table_key`.
+    max_features : int or None
+        Columns of the table that a decision may use.
     """
 
     number: int
@@ -61,6 +63,7 @@ class Candidate:
     selection: Selection
     recipe: Recipe
     table: Key
+    max_features: int | None = None
 
     @property
     def optimizer_settings(self) -> OptimizerSettings:
@@ -74,7 +77,7 @@ class Candidate:
         shared = replace(self.recipe, learning_rate=1.0, decision_decay=0.0, leaf_decay=0.0)
         if self.recipe.optimizer != "adam":  # other optimizers have one penalty for all members
             shared = self.recipe
-        return (self.structure, settings, self.copies, shared, self.table)
+        return (self.structure, settings, self.copies, shared, self.table, self.max_features)
 
     @property
     def kind(self) -> Key:
@@ -103,7 +106,11 @@ def make_candidate(estimator: BaseTart, params: Parameters, number: int, n_rows:
     depth = spec.resolve_depth(n_rows)
     structure = Structure(depth, spec.window, spec.stride if depth != 1 else None)
     _check_nodes(structure)
-    return Candidate(number, params, structure, settings, copies, spec.selection, spec.recipe, table_key(spec))
+    # A hard tree predicts by the leaf at the end of a row's path.
+    selection: Selection = "single" if spec.is_hard else spec.selection
+    return Candidate(
+        number, params, structure, settings, copies, selection, spec.recipe, table_key(spec), spec.max_features
+    )
 
 
 def table_key(spec: ModelSpec) -> Key:

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.model import Sample, build_tree, generators
+from tartree.model import Sample, generators
+from tartree.model.pipeline import build_tree, sparse_settings
 from tartree.nn import Selection, Tree, combine, leaf_blocks
 from tartree.search.candidates import Candidate, OptimizerSettings
 from tartree.search.member_adam import MemberAdam, Moments
@@ -170,8 +171,11 @@ class Group:
 
     def _undrawn_tree(self, problem: Problem, table: Sample) -> Tree:
         members = len(self.cells) * self.members_per_cell(problem)
-        settings = {**self.first.settings, "members": members}
-        return build_tree(self.first.structure, table.x.shape[1], problem.output, settings, problem.random_state)
+        first = self.first
+        settings = sparse_settings(
+            {**first.settings, "members": members}, first.max_features, table.columns, first.structure
+        )
+        return build_tree(first.structure, table.x.shape[1], problem.output, settings, problem.random_state)
 
     def _new_tree(self, problem: Problem, table: Sample) -> Tree:
         tree = self._undrawn_tree(problem, table)

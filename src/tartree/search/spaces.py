@@ -33,16 +33,21 @@ PAPER = [{**params, **PAPER_TRAINING} for series in PAPER_SERIES.values() for pa
 
 _BOTH = ("multi", "single")  # share a training
 _DEEP: Parameters = {"recipe": "deep", "dropout": 0.15}
-#: Candidates that can be read as they are: a linear model, and trees with constant or linear leaves.
+#: Candidates to be read: linear functions, curves, and small trees that decide by few columns and have one path a row.
 READABLE: list[Parameters] = [
+    {"depth": 0, "leaf_layers": 1, "numeric": ["standard", "curve"]},
+    {"readable": True, "depth": [1, 2, 3], "max_features": [1, 2]},
+    {"readable": True, "depth": [2, 3], "max_features": 1, "leaf_layers": 0},
+]
+_TREES: list[Parameters] = [
     {"depth": 0, "leaf_layers": 1},
     {"depth": [3, 5], "leaf_layers": 0, "selection": _BOTH},
     {"depth": [1, 2, 4, 6], "leaf_layers": 1, "selection": _BOTH},
 ]
-#: These, and from one perceptron to sixteen, with the recipe for perceptrons. One wide perceptron, or four of half its
-#: width, are about as accurate as sixteen narrow ones, with fewer leaves.
+#: Trees with constant and linear leaves, and from one perceptron to sixteen, with the recipe for perceptrons. One wide
+#: perceptron, or four of half its width, are about as accurate as sixteen narrow ones, with fewer leaves.
 SMALL: list[Parameters] = [
-    *READABLE,
+    *_TREES,
     {"depth": 0, "leaf_layers": [2, 4], **_DEEP},
     {"depth": 0, "leaf_layers": 4, "hidden": 400, **_DEEP},
     {"depth": [1, 2, 4], "leaf_layers": 2, "selection": _BOTH, **_DEEP},

@@ -33,6 +33,10 @@ def show_fit(console: Console, report: FitReport) -> None:
     model, seconds = report.model, f"fitted in {report.seconds:.1f} s"
     sizes = model.get_n_leaves(), model.members, model.n_parameters_
     facts["model"] = describe_structure(model.structure_.to_dict(), *sizes, seconds)
+    reading = model.reading_size_
+    if reading.numbers is not None:
+        columns = f", at most {counted(reading.columns, 'column')} a decision" if reading.columns else ""
+        facts["to read"] = f"{counted(reading.numbers, 'number')}{columns}"
     show_facts(console, facts)
     if report.comparison is not None:
         _show_comparison(console, report.comparison)

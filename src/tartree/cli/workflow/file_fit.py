@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tartree.cli.io.parquet_input import open_stream
@@ -30,6 +30,7 @@ class FitSettings(TableSettings):
     """The options of `tartree fit`, except data and target."""
 
     preset: str | None = None
+    readable: bool = False
     depth: int | None = None
     window: int | None = None
     stride: int | None = None
@@ -50,6 +51,10 @@ class FitSettings(TableSettings):
         """Return the unfitted estimator."""
         parameters = {name: getattr(self, name) for name in PARAMETERS if getattr(self, name) is not None}
         parameters |= {"random_state": self.seed, "verbose": verbose}
+        if self.readable:
+            if self.preset is not None:
+                raise ValueError(f"--readable describes a model by itself, got --preset {self.preset} beside it")
+            parameters["readable"] = True
         if self.preset is not None:
             from tartree import zoo
 
@@ -90,6 +95,7 @@ class FitReport:
             "members": self.model.members,
             "leaves": self.model.get_n_leaves(),
             "parameters": self.model.n_parameters_,
+            "reading_size": asdict(self.model.reading_size_),
             "cross_validation": None if self.comparison is None else _describe_comparison(self.comparison),
             "seconds": self.seconds,
             "model": self.path,
