@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from tartree import TartClassifier, TartRegressor
 from tartree.model import ReadingSize
@@ -54,10 +55,32 @@ def test_the_budget_holds(estimator):
     assert smaller.reading_size_.columns == 1
 
 
+@pytest.mark.parametrize("estimator", [TartClassifier, TartRegressor])
+def test_terms_are_limited(estimator):
+    X, y = table()
+    sizes = []
+    for max_terms in (0, 1, 3, 8):
+        model = estimator(readable=True, max_terms=max_terms, epochs=20, random_state=0, device="cpu").fit(X, y * 1)
+        sizes.append(model.reading_size_.numbers)
+        without_leaves = model.predict(X).tolist() if max_terms == 0 else []
+        assert len(set(without_leaves)) <= 8  # constants
+    assert sizes == sorted(sizes)
+    assert sizes[-1] < estimator(readable=True, epochs=20, device="cpu").fit(X, y * 1).reading_size_.numbers
+
+
+def test_shared_terms_count_once():
+    X, y = table()
+    model = TartClassifier(readable=True, depth=1, max_terms=1, numeric="standard", epochs=20, device="cpu")
+    model.set_params(recipe=model.spec().recipe, max_features=1).fit(X, y)
+    weights = model.tree_.leaf.mlp.weights[0].detach()[0].unflatten(0, (2, 2))  # (leaves, classes, features)
+    used = (weights[:, 0] != weights[:, 1]).any(0)
+    assert used.any()
+
+
 def test_one_path_a_row():
     X, y = table()
     model = TartClassifier(readable=True, epochs=20, random_state=0, device="cpu").fit(X, y)
-    arrivals = model.model_.tree.arrivals(__import__("torch").from_numpy(model.encoder_.transform(X)))
+    arrivals = model.model_.tree.arrivals(torch.from_numpy(model.encoder_.transform(X)))
     for layer in arrivals:
         assert set(layer.unique().tolist()) <= {0.0, 1.0}
     one = model.set_params(selection="single").predict_proba(X)

@@ -7,7 +7,7 @@ import torch
 from tartree import Structure
 from tartree.nn import Classes, MLPLeaf, Path, Tree
 from tartree.nn.families import linear_parameters, plain
-from tartree.nn.path_leaf import PathLeaf, path_shares
+from tartree.nn.path_leaf import PathLeaf, path_shares, shared_parts
 
 STRUCTURES = [
     Structure(0),
@@ -60,3 +60,38 @@ def test_errors():
     for scale in (0, -1, 1.5):
         with pytest.raises(ValueError, match="scale must be above 0 and at most 1"):
             PathLeaf(Structure(1), 2, 1, scale=scale)
+
+
+@pytest.mark.parametrize("structure", [Structure(0), Structure(3), Structure(2, 3), STRUCTURES[-1]])
+def test_parts_add_up_to_the_leaves(structure):
+    rng = np.random.default_rng(0)
+    leaves = rng.integers(0, 3, (structure.n_leaves, 2)).astype(float)
+    parts = shared_parts(leaves, structure)
+    assert np.allclose(path_shares(structure).T @ parts, leaves)
+    same = shared_parts(np.ones((structure.n_leaves, 4)), structure)
+    assert (same[0] == 1).all()
+    assert not same[1:].any()
+
+
+@pytest.mark.parametrize("most", [0, 1, 5])
+def test_terms_of_all_nodes_are_limited(most):
+    columns = [0, 0, 1, 2]
+    leaf = PathLeaf(Structure(2), 4, 2, columns=columns, most=most, members=3)
+    leaf.prune(1.0)
+    weights = leaf.nodes.weights[0].detach().unflatten(1, (-1, 2))  # (members, nodes, numbers, features)
+    terms = sum(weights[..., [k for k in range(4) if columns[k] == c]].ne(0).any(-1).any(-1).sum(-1) for c in range(3))
+    assert (terms == most).all()
+    assert leaf.is_settled(0.5)
+    assert not leaf.is_settled(0.2)
+    leaf.nodes.weights[0].data.add_(1.0)
+    leaf.project()
+    assert torch.equal(leaf.nodes.weights[0].unflatten(1, (-1, 2)) != 0, weights != 0)
+    leaf.reset_parameters()
+    assert (leaf.nodes.weights[0] != 0).all()
+
+
+def test_terms_near_the_root_count_for_more_leaves():
+    leaf = PathLeaf(Structure(1), 1, 1, columns=[0], most=1)
+    leaf.nodes.weights[0].data.copy_(torch.tensor([[[1.0], [2.0], [2.0]]]))
+    leaf.prune(1.0)
+    assert leaf.nodes.weights[0].flatten().tolist() == [1.0, 0.0, 0.0]

@@ -117,6 +117,7 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
         max_features: int | None = None,
+        max_terms: int | None = None,
         readable: bool = False,
         numeric: Literal["standard", "curve", "quantile", "plain"] = "standard",
         extrapolation: float | None = 0.1,
@@ -144,6 +145,7 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         self.decision = decision
         self.leaf = leaf
         self.max_features = max_features
+        self.max_terms = max_terms
         self.readable = readable
         self.numeric = numeric
         self.extrapolation = extrapolation

@@ -55,6 +55,12 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         width), is copied in every fit and shared by all nodes; `decision_layers` must then keep its default.
     max_features : int, optional
         Columns of the table that each decision may use: training removes the others. For linear decisions.
+    max_terms : int, optional
+        Terms of all leaves together: training removes the others. A term is what a column adds, for all rows or below
+        a node of the tree, to what leaves share (``leaf=tartree.nn.Path()``).
+    max_terms : int, optional
+        Terms of all leaves together: training removes the others. A term is what a column adds, for all rows or below
+        a node of the tree, to what leaves share (``leaf=tartree.nn.Path()``).
     readable : bool, default=False
         Fit a tree to be read, where other parameters have their defaults: at most 8 leaves (``depth=3``), decisions on
         at most 2 columns (``max_features=2``), curves of numbers (``numeric="curve"``), leaves that share what is above
@@ -135,6 +141,7 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         decision: DecisionFactory | None = None,
         leaf: LeafFactory | None = None,
         max_features: int | None = None,
+        max_terms: int | None = None,
         readable: bool = False,
         numeric: Literal["standard", "curve", "quantile", "plain"] = "standard",
         extrapolation: float | None = 0.1,
@@ -164,6 +171,7 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
             decision=decision,
             leaf=leaf,
             max_features=max_features,
+            max_terms=max_terms,
             readable=readable,
             numeric=numeric,
             extrapolation=extrapolation,

@@ -16,10 +16,10 @@ from sklearn.utils import check_random_state
 from tartree.model.fitted import FittedModel, Provenance
 from tartree.model.memory_source import MemorySource
 from tartree.model.sample import Sample
-from tartree.model.spec import ModelSpec, find_device, generators
+from tartree.model.spec import Limits, ModelSpec, find_device, generators
 from tartree.model.stream_source import parquet_source
 from tartree.model.target import TargetCodec
-from tartree.nn import Branching, MLPDecision, Output, Path, SparseDecision, Tree
+from tartree.nn import Branching, MLPDecision, Output, Path, PathLeaf, SparseDecision, Tree
 from tartree.nn.families import plain
 from tartree.structure import Structure
 from tartree.table import TableEncoder
@@ -161,7 +161,7 @@ class Prepared:
         """
         source = self.source
         n_features, output = len(source.encoder.features_), source.codec.output
-        settings = sparse_settings(self.settings, self.spec.max_features, columns_of(source.encoder), structure)
+        settings = sparse_settings(self.settings, self.spec.limits, columns_of(source.encoder), structure)
         tree = build_tree(structure, n_features, output, settings, int(self.seeds[0]))
         tree.reset_parameters(generators(self.seeds[1:]))
         return tree.to(self.device)
@@ -209,15 +209,15 @@ def _plain_settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def sparse_settings(
-    settings: dict[str, Any], max_features: int | None, columns: Sequence[int], structure: Structure
+    settings: dict[str, Any], limits: Limits, columns: Sequence[int], structure: Structure
 ) -> dict[str, Any]:
-    """Return settings of a tree for training, with decisions on at most `max_features` columns if it is given.
+    """Return settings of a tree for training, whose parts remove terms until they are within the limits.
 
     Parameters
     ----------
     settings : dict
         Arguments of `Tree.build`.
-    max_features : int or None
+    limits : Limits
     columns : sequence of int
         The column of each feature.
     structure : Structure
@@ -226,13 +226,21 @@ def sparse_settings(
     -------
     dict
     """
-    if max_features is None or not structure.n_logits:
-        return settings
 
     def decision(structure: Structure, n_features: int, members: int) -> SparseDecision:
-        return SparseDecision(structure, n_features, columns=columns, most=max_features, members=members)
+        assert limits.features is not None
+        return SparseDecision(structure, n_features, columns=columns, most=limits.features, members=members)
 
-    return {**settings, "decision": decision}
+    def leaf(structure: Structure, n_features: int, n_numbers: int, members: int) -> PathLeaf:
+        scale = settings["leaf"].scale if isinstance(settings.get("leaf"), Path) else Path().scale
+        return PathLeaf(
+            structure, n_features, n_numbers, scale=scale, columns=columns, most=limits.terms, members=members
+        )
+
+    settings = dict(settings)
+    if limits.features is not None and structure.n_logits:
+        settings["decision"] = decision
+    return settings if limits.terms is None else {**settings, "leaf": leaf}
 
 
 def build_tree(structure: Structure, n_features: int, output: Output, settings: dict[str, Any], seed: int = 0) -> Tree:
@@ -308,7 +316,7 @@ def prepare(
     source.learn(spec, seeds, resumed.encoder, resumed.codec, workers)
     _check_unchanged(spec, resumed)
     tree = copy.deepcopy(resumed.tree)
-    sparse = sparse_settings({}, spec.max_features, columns_of(source.encoder), tree.structure).get("decision")
+    sparse = sparse_settings({}, spec.limits, columns_of(source.encoder), tree.structure).get("decision")
     if sparse is not None and isinstance(tree.decision, MLPDecision):
         limited = sparse(tree.structure, len(source.encoder.features_), resumed.n_members)
         limited.mlp, tree.decision = tree.decision.mlp, limited

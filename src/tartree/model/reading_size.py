@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 
 from tartree.nn import Tree
 from tartree.nn.families import Parameters, is_fixed, linear_parameters, step_parameters
+from tartree.nn.path_leaf import path_shares, shared_parts
+from tartree.structure import Structure
 from tartree.table import Feature
+
+#: Leaves up to which numbers that they share are counted once; nobody reads more.
+MOST_SHARED = 256
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,8 @@ class ReadingSize:
         The most columns of the table that a decision uses; None if decisions are not linear.
     numbers : int or None
         Numbers to print: a bias of each function, a weight of each straight line and each indicator, two numbers of
-        each point of a curve. Of two classes one function is printed. None if decisions or leaves are not linear.
+        each point of a curve. Of two classes one function is printed; what leaves share is printed once. None if
+        decisions or leaves are not linear.
 
     Examples
     --------
@@ -61,7 +67,7 @@ def measure(tree: Tree, features: Sequence[Feature], n_members: int) -> ReadingS
     """
     leaves = n_members * tree.structure.n_leaves
     columns, decision_numbers = _decision_size(tree, features, n_members)
-    leaf_numbers = _leaf_numbers(tree, features, leaves)
+    leaf_numbers = _leaf_numbers(tree, features, n_members)
     if decision_numbers is None or leaf_numbers is None:
         return ReadingSize(leaves, columns, None)
     return ReadingSize(leaves, columns, decision_numbers + leaf_numbers)
@@ -81,33 +87,54 @@ def _decision_size(tree: Tree, features: Sequence[Feature], n_members: int) -> t
     return max(n for n, _ in sizes), sum(numbers for _, numbers in sizes)
 
 
-def _leaf_numbers(tree: Tree, features: Sequence[Feature], n_leaves: int) -> int | None:
+def _leaf_numbers(tree: Tree, features: Sequence[Feature], n_members: int) -> int | None:
+    """Return the numbers of all leaves, where what leaves below a node share is printed once."""
     n_outputs = tree.output.n_numbers
     printed = 1 if tree.output.is_classes and n_outputs == 2 else n_outputs
     if is_fixed(tree.leaf):
-        return n_leaves * printed
+        return n_members * tree.structure.n_leaves * printed
     parameters = linear_parameters(tree.leaf)
     if parameters is None:
         return None
-    weights, biases = parameters
+    shape = (n_members, tree.structure.n_leaves, n_outputs, -1)
+    weights, biases = (part.double().cpu().numpy().reshape(shape) for part in parameters)
     if printed < n_outputs:  # the difference of two logits
-        weights, biases = weights[:, ::2] - weights[:, 1::2], biases[:, ::2] - biases[:, 1::2]
-    return sum(numbers for _, numbers in _function_sizes((weights, biases), features))
+        weights, biases = weights[:, :, :1] - weights[:, :, 1:], biases[:, :, :1] - biases[:, :, 1:]
+    columns = np.array([feature.column for feature in features], dtype=np.intp)
+    total = 0
+    for of_leaves, constants in zip(weights, biases, strict=True):
+        total += int(np.count_nonzero(_shared(constants, tree.structure)))
+        for column in np.unique(columns):
+            own = np.flatnonzero(columns == column)
+            added = _shared(of_leaves[:, :, own], tree.structure) != 0  # (nodes, outputs, features of the column)
+            total += _count(added.reshape(-1, len(own)), [features[k] for k in own.tolist()])
+    return total
+
+
+def _shared(leaves: NDArray[np.float64], structure: Structure) -> NDArray[np.float64]:
+    """Return what nodes add to leaves; of large trees, and where children have several parents, the leaves."""
+    if structure.n_leaves > MOST_SHARED or not np.isin(path_shares(structure), (0.0, 1.0)).all():
+        return leaves
+    return shared_parts(leaves, structure)
+
+
+def _count(used: NDArray[np.bool_], features: Sequence[Feature]) -> int:
+    """Return the numbers of functions of one column, from which of its features they use, (functions, features)."""
+    is_bin = np.array([feature.bin is not None for feature in features], dtype=bool)
+    is_curve = used[:, is_bin].any(axis=1)
+    others = used[:, ~is_bin].sum(axis=1)  # straight lines, levels, missing values
+    has_value = used[:, [feature.kind == "value" for feature in features]].any(axis=1)
+    return int(np.where(is_curve, 2 * (is_bin.sum() + 1) + others - has_value, others).sum())
 
 
 def _function_sizes(parameters: Parameters, features: Sequence[Feature]) -> list[tuple[int, int]]:
     """Return columns and numbers of each linear function."""
-    weights = parameters[0].flatten(0, 1).cpu().numpy()  # (functions, features)
+    weights = parameters[0].flatten(0, 1).cpu().numpy() != 0  # (functions, features)
     columns = np.array([feature.column for feature in features], dtype=np.intp)
-    is_bin = np.array([feature.bin is not None for feature in features], dtype=bool)
-    n_bins = np.bincount(columns[is_bin], minlength=columns.max(initial=-1) + 1)
-    return [_function_size(row != 0, columns, is_bin, n_bins) for row in weights]
-
-
-def _function_size(
-    used: NDArray[np.bool_], columns: NDArray[np.intp], is_bin: NDArray[np.bool_], n_bins: NDArray[np.intp]
-) -> tuple[int, int]:
-    curved = np.unique(columns[used & is_bin])
-    straight = used & ~np.isin(columns, curved)
-    points = int((n_bins[curved] + 1).sum())
-    return len(np.unique(columns[used])), 1 + int(straight.sum()) + 2 * points
+    n_columns, numbers = np.zeros(len(weights), dtype=int), np.ones(len(weights), dtype=int)
+    for column in np.unique(columns):
+        own = np.flatnonzero(columns == column)
+        of_column = [features[k] for k in own.tolist()]
+        n_columns += weights[:, own].any(axis=1)
+        numbers += np.array([_count(row[None], of_column) for row in weights[:, own]], dtype=int)
+    return list(zip(n_columns.tolist(), numbers.tolist(), strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -30,9 +30,16 @@ DEEP_ROWS = 1_000
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
 
 #: What `readable` sets: at most eight leaves, two columns a decision, curves, leaves that share what is above them.
-READABLE = {"depth": 3, "numeric": "curve", "max_features": 2, "recipe": "readable", "leaf": Path()}
+READABLE: dict[str, Any] = {"depth": 3, "numeric": "curve", "max_features": 2, "recipe": "readable", "leaf": Path()}
 
 EarlyStopping = bool | Literal["auto", "refit"]
+
+
+class Limits(NamedTuple):
+    """Limits of what there is to read: columns of a decision, and terms of all leaves together."""
+
+    features: int | None = None
+    terms: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +58,8 @@ class ModelSpec:
         Arguments of `Tree.build`.
     max_features : int or None
         Columns of the table that a decision may use.
+    max_terms : int or None
+        Terms of all leaves together.
     is_hard : bool
         Whether a trained tree sends each row along one path.
     numeric, extrapolation : optional
@@ -90,6 +99,7 @@ class ModelSpec:
     decision: DecisionFactory | None = None
     leaf: LeafFactory | None = None
     max_features: int | None = None
+    max_terms: int | None = None
     is_hard: bool = False
     numeric: Literal["standard", "curve", "quantile", "plain"] = "standard"
     extrapolation: float | None = 0.1
@@ -111,7 +121,7 @@ class ModelSpec:
         if self.early_stopping not in (True, False, "auto", "refit"):
             raise ValueError(f"early_stopping must be True, False, 'auto' or 'refit', got {self.early_stopping!r}")
         self._check_used()
-        self._check_max_features()
+        self._check_limits()
 
     @classmethod
     def from_parameters(cls, task: Task, parameters: dict[str, Any]) -> ModelSpec:
@@ -143,6 +153,11 @@ class ModelSpec:
     def codec_type(self) -> type[TargetCodec]:
         """Class of the target codec."""
         return CODECS[self.task]
+
+    @property
+    def limits(self) -> Limits:
+        """Limits that training keeps."""
+        return Limits(self.max_features, self.max_terms)
 
     @property
     def tree_settings(self) -> dict[str, Any]:
@@ -245,15 +260,22 @@ class ModelSpec:
                     "set it there"
                 )
 
-    def _check_max_features(self) -> None:
+    def _check_limits(self) -> None:
+        """Raise if terms are limited of functions that have none."""
+        if self.recipe.optimizer != "adam" and (self.max_features, self.max_terms) != (None, None):
+            limit = "max_terms" if self.max_features is None else "max_features"
+            raise ValueError(f"{limit} needs the optimizer 'adam', got {self.recipe.optimizer!r}")
+        if self.max_terms is not None:
+            check_integer("max_terms", self.max_terms, 0)
+            if self.leaf_layers != 1 or not (self.leaf is None or isinstance(self.leaf, Path)):
+                other = f"leaf={self.leaf!r}" if self.leaf is not None else f"leaf_layers={self.leaf_layers!r}"
+                raise ValueError(f"max_terms limits linear leaves, leaf_layers=1, got {other} beside it")
         if self.max_features is None:
             return
         check_integer("max_features", self.max_features, 1)
         if self.decision is not None or self.decision_layers != 1:
             other = "decision" if self.decision is not None else f"decision_layers={self.decision_layers!r}"
             raise ValueError(f"max_features limits linear decisions, decision_layers=1, got {other} beside it")
-        if self.recipe.optimizer != "adam":
-            raise ValueError(f"max_features needs the optimizer 'adam', got {self.recipe.optimizer!r}")
 
 
 def _readable(values: dict[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from tartree.nn.activations import ACTIVATIONS, Activation
 from tartree.nn.axis_decision import AxisDecision
 from tartree.nn.backbones import BackboneDecision, ConvBackbone, LayeredDecision
 from tartree.nn.branching import Branching
+from tartree.nn.column_mask import ColumnMask
 from tartree.nn.decisions import MLPDecision, UniformDecision
 from tartree.nn.factories import Axis, Backbone, Conv, Layered, Path, Pieces, Soft, Subspace
 from tartree.nn.graph_capture import Predictor
@@ -26,6 +27,7 @@ __all__ = [
     "BackboneDecision",
     "Branching",
     "Classes",
+    "ColumnMask",
     "ConstantLeaf",
     "Conv",
     "ConvBackbone",

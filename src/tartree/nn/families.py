@@ -38,6 +38,16 @@ class Family(nn.Module):
         mlp = self.perceptrons
         return None if mlp is None else (mlp.weights[-1], mlp.biases[-1])
 
+    def prune(self, progress: float) -> None:
+        """Remove what is due after a share of the training; nothing by default."""
+
+    def project(self) -> None:
+        """Take back, after a training step, what it did to removed parts; nothing by default."""
+
+    def is_settled(self, progress: float) -> bool:
+        """Whether nothing more will be removed after a share of the training."""
+        return True
+
     def plain(self) -> Family:
         """Return what computes the same once it is trained, with the fewest parameters; itself by default."""
         return self

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tartree.checks import check_integer
+from tartree.nn.column_mask import ColumnMask
 from tartree.nn.families import Family, Parameters
 from tartree.nn.leaves import MLPLeaf
 from tartree.nn.products import GroupedMLP, affine
@@ -28,6 +32,11 @@ class PathLeaf(Family):
         Raw outputs of a leaf.
     scale : float, default=0.125
         What the functions below the root are multiplied by: below 1, corrections learn slower and stay smaller.
+    columns : sequence of int, optional
+        The column of each feature.
+    most : int, optional
+        Terms of all nodes together that are left in the end, see `ColumnMask`: of each column in each node. They need
+        `columns`.
     members : int, default=1
 
     Examples
@@ -42,7 +51,15 @@ class PathLeaf(Family):
     paths: Tensor  # (nodes, leaves)
 
     def __init__(
-        self, structure: Structure, n_features: int, n_numbers: int, *, scale: float = 0.125, members: int = 1
+        self,
+        structure: Structure,
+        n_features: int,
+        n_numbers: int,
+        *,
+        scale: float = 0.125,
+        columns: Sequence[int] = (),
+        most: int | None = None,
+        members: int = 1,
     ) -> None:
         super().__init__()
         if not 0 < scale <= 1:
@@ -52,6 +69,14 @@ class PathLeaf(Family):
         paths[1:] *= scale
         self.register_buffer("paths", torch.from_numpy(paths).float(), persistent=False)
         self.nodes = GroupedMLP(n_features, [n_numbers] * len(paths), members=members)
+        self.terms: ColumnMask | None = None
+        if most is not None:
+            check_integer("most", most, 0)
+            node = np.repeat(np.arange(len(paths)), n_numbers).tolist()
+            # What a term changes: by its size, and for the share of the leaves below the node.
+            importance = torch.from_numpy(np.square(paths).mean(axis=1)).float()
+            weight = self.nodes.weights[0]
+            self.terms = ColumnMask(weight, functions=node, columns=columns, most=most, importance=importance)
 
     def reset_parameters(self, generators: Sequence[torch.Generator] | None = None) -> None:
         """Draw the functions of all nodes.
@@ -62,6 +87,19 @@ class PathLeaf(Family):
             One for each member.
         """
         self.nodes.reset_parameters(generators)
+        if self.terms is not None:
+            self.terms.reset()
+
+    def prune(self, progress: float) -> None:
+        if self.terms is not None:
+            self.terms.prune(self.nodes.weights[0], progress)
+
+    def project(self) -> None:
+        if self.terms is not None:
+            self.terms.project(self.nodes.weights[0])
+
+    def is_settled(self, progress: float) -> bool:
+        return self.terms is None or self.terms.is_settled(progress)
 
     def _sums(self) -> tuple[Tensor, Tensor]:
         """Return weights (members, leaves * numbers, features) and biases (members, leaves * numbers)."""
@@ -107,7 +145,7 @@ class PathLeaf(Family):
         return leaf.train(self.training)
 
 
-def path_shares(structure: Structure) -> np.ndarray:
+def path_shares(structure: Structure) -> NDArray[np.float64]:
     """Return the share of each node in the sum of each leaf, (nodes, leaves): in every layer, shares add up to 1.
 
     In a tree a leaf has one node of each layer above it; where neighbours share children, all nodes above count alike.
@@ -123,3 +161,45 @@ def path_shares(structure: Structure) -> np.ndarray:
         reached = np.array([reached[list(children)].any(axis=0) for children in structure.children(layer)], dtype=float)
         layers.append(reached / reached.sum(axis=0))
     return np.concatenate(layers[::-1])
+
+
+def shared_parts(leaves: NDArray[Any], structure: Structure) -> NDArray[Any]:
+    """Return what each node adds to the leaves below it, (nodes, ...), so that the sum along a path is the leaf.
+
+    A node has what most leaves below it have, of equally many the first; so what all leaves share is said once, at the
+    root. Every node must have one parent.
+
+    Parameters
+    ----------
+    leaves : array of shape (leaves, ...)
+    structure : Structure
+
+    Returns
+    -------
+    ndarray of shape (nodes, ...)
+
+    Examples
+    --------
+    >>> shared_parts(np.array([1.0, 1.0, 1.0, 3.0]), Structure(2)).tolist()
+    [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0]
+    """
+    _, kinds = np.unique(leaves.reshape(len(leaves), -1), axis=0, return_inverse=True)
+    is_above = path_shares(structure) > 0  # (nodes, leaves)
+    typical = np.array([_most_frequent(kinds.ravel(), below) for below in is_above])  # a leaf of each node
+    values = leaves[typical]
+    parts: NDArray[Any] = values.copy()
+    first = 0
+    for layer in range(structure.depth):
+        after = first + structure.widths[layer]
+        for node, children in enumerate(structure.children(layer)):
+            for child in children:
+                parts[after + child] = values[after + child] - values[first + node]
+        first = after
+    return parts
+
+
+def _most_frequent(kinds: NDArray[np.intp], below: NDArray[np.bool_]) -> int:
+    """Return the first leaf below a node that has the most frequent kind there."""
+    leaves = np.flatnonzero(below)
+    counts = np.bincount(kinds[leaves])
+    return int(leaves[counts[kinds[leaves]].argmax()])

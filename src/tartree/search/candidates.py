@@ -10,6 +10,7 @@ from sklearn.base import clone
 from tartree.checks import check_integer
 from tartree.estimators.base import BaseTart
 from tartree.model import ModelSpec
+from tartree.model.spec import Limits
 from tartree.nn import Selection
 from tartree.nn.tree import MOST_LEAVES
 from tartree.search.spaces import Parameters
@@ -51,8 +52,8 @@ class Candidate:
     recipe : Recipe
     table : tuple
         Key of the encoding; see `table_key`.
-    max_features : int or None
-        Columns of the table that a decision may use.
+    limits : Limits
+        Limits of columns and terms.
     """
 
     number: int
@@ -63,7 +64,7 @@ class Candidate:
     selection: Selection
     recipe: Recipe
     table: Key
-    max_features: int | None = None
+    limits: Limits
 
     @property
     def optimizer_settings(self) -> OptimizerSettings:
@@ -77,7 +78,7 @@ class Candidate:
         shared = replace(self.recipe, learning_rate=1.0, decision_decay=0.0, leaf_decay=0.0)
         if self.recipe.optimizer != "adam":  # other optimizers have one penalty for all members
             shared = self.recipe
-        return (self.structure, settings, self.copies, shared, self.table, self.max_features)
+        return (self.structure, settings, self.copies, shared, self.table, self.limits)
 
     @property
     def kind(self) -> Key:
@@ -108,9 +109,7 @@ def make_candidate(estimator: BaseTart, params: Parameters, number: int, n_rows:
     _check_nodes(structure)
     # A hard tree predicts by the leaf at the end of a row's path.
     selection: Selection = "single" if spec.is_hard else spec.selection
-    return Candidate(
-        number, params, structure, settings, copies, selection, spec.recipe, table_key(spec), spec.max_features
-    )
+    return Candidate(number, params, structure, settings, copies, selection, spec.recipe, table_key(spec), spec.limits)
 
 
 def table_key(spec: ModelSpec) -> Key:

@@ -172,9 +172,7 @@ class Group:
     def _undrawn_tree(self, problem: Problem, table: Sample) -> Tree:
         members = len(self.cells) * self.members_per_cell(problem)
         first = self.first
-        settings = sparse_settings(
-            {**first.settings, "members": members}, first.max_features, table.columns, first.structure
-        )
+        settings = sparse_settings({**first.settings, "members": members}, first.limits, table.columns, first.structure)
         return build_tree(first.structure, table.x.shape[1], problem.output, settings, problem.random_state)
 
     def _new_tree(self, problem: Problem, table: Sample) -> Tree:

@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tartree.nn import Selection, SparseDecision, Tree
+from tartree.nn import Selection, Tree
+from tartree.nn.families import Family
 from tartree.ops import scratch
 from tartree.training.batches import Rows
 from tartree.training.checkpoint import BestWeights, CheckpointStore, RunState
@@ -116,7 +117,7 @@ def train(
             _check_losses(epoch, recipe)
             yield epoch
 
-    sparse = tree.decision if isinstance(tree.decision, SparseDecision) else None
+    families = [part for part in (tree.decision, tree.leaf) if isinstance(part, Family)]
     was_training = tree.training
     tree.train()
     try:
@@ -135,12 +136,12 @@ def train(
                     break
                 unread.append(epochs.run(number - 1))
                 validation_loss, validation_score = None, None
-                is_sparse = sparse is None or sparse.n_left(number / recipe.epochs) <= sparse.most
+                is_settled = all(family.is_settled((number - 1) / recipe.epochs) for family in families)
                 if best is not None and validation is not None:
                     if evaluate is None:  # the first epoch of a stream fills its held-out rows
                         evaluate = HeldOutEvaluation(tree, validation, selection, recipe.batch_size, workers)
                     validation_loss, validation_score = evaluate()
-                    if is_sparse:  # weights of earlier epochs use more columns than allowed
+                    if is_settled:  # weights of earlier epochs have more terms than allowed
                         best.update(validation_loss, number)
                 elif best is not None and keep_epoch is not None:
                     best.keep(torch.from_numpy(keep_epoch == number), number)
@@ -174,8 +175,8 @@ def train(
     if best is not None:
         best.restore(tree)
         history.best_epoch = best.epoch.cpu().numpy()
-    if sparse is not None:  # a training that was interrupted has not removed all
-        sparse.prune(1.0)
+    for family in families:  # a training that was interrupted has not removed all
+        family.prune(1.0)
     for parameter in tree.parameters():  # fused steps do not count as changes, so that copies would stay outdated
         torch.autograd.graph.increment_version(parameter)
     tree.train(was_training)

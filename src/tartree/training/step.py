@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from tartree.nn import SparseDecision, Tree, dispatch
-from tartree.nn.families import last_layer
+from tartree.nn import Tree, dispatch
+from tartree.nn.families import Family, last_layer
 from tartree.training.adam import Adam, Group, KernelAdam, Optimizer
 from tartree.training.batches import Batch
 from tartree.training.jitter import Jitter
@@ -57,7 +57,7 @@ class Step:
         ]
         self.optimizer: Optimizer = KernelAdam(groups) if captured else Adam(groups)
         self.workers = workers
-        self.sparse = tree.decision if isinstance(tree.decision, SparseDecision) else None
+        self.families = [part for part in (tree.decision, tree.leaf) if isinstance(part, Family)]
 
     def __call__(self, batch: Batch, rate: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Learn from a batch, and return the loss of each member before, (members,).
@@ -75,15 +75,15 @@ class Step:
         if self.workers.size > 1:
             self._average(loss, batch)
         self.optimizer.step(rate)
-        if self.sparse is not None:
-            self.sparse.project()
+        for family in self.families:
+            family.project()
         return loss
 
     @torch.no_grad()
     def begin_epoch(self, number: int) -> None:
-        """Remove the columns of decisions that are due before epoch `number`, from 0, and sharpen the decisions."""
-        if self.sparse is not None:
-            self.sparse.prune(number / self.recipe.epochs)
+        """Remove the terms that are due before epoch `number`, from 0, and sharpen the decisions."""
+        for family in self.families:
+            family.prune(number / self.recipe.epochs)
         if (growth := self.recipe.growth(number)) != 1:
             for parameter in last_layer(self.tree.decision) or ():
                 parameter.mul_(growth)
