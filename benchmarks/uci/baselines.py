@@ -91,6 +91,12 @@ def _catboost(seed: int, threads: int) -> Any:
     )
 
 
+def _ebm(seed: int, threads: int) -> Any:
+    from interpret.glassbox import ExplainableBoostingClassifier
+
+    return ExplainableBoostingClassifier(random_state=seed, n_jobs=threads)
+
+
 BASELINES = {
     baseline.name: baseline
     for baseline in [
@@ -104,5 +110,6 @@ BASELINES = {
         Baseline("XGBoost", "XGBoost", _xgboost, reference=(92.0, 82.8, 74.7), package="xgboost"),
         Baseline("LightGBM", "LightGBM", _lightgbm, reference=(88.6, 82.6, 76.0), package="lightgbm"),
         Baseline("CatBoost", "CatBoost, 300 rounds", _catboost, reference=(92.3, 83.7, 77.4), package="catboost"),
+        Baseline("EBM", "EBM of interpret", _ebm, package="interpret"),
     ]
 }

@@ -125,7 +125,9 @@ def test_interrupted_in_the_last_fit(patients_csv):
     assert "best_estimator_" not in stderr
     text = " ".join(stdout.split())
     assert "parameters ┃ accuracy" in text
-    command = re.search(r"Chosen \(.*\): depth.*; not fitted to all rows\. To fit it: (.*) Written", text)[1]
+    command = re.search(
+        r"Chosen \(.*\): readable True, depth.*; not fitted to all rows\. To fit it: (.*) Written", text
+    )[1]
     assert f"interrupted: the chosen structure was not fitted, and no model saved; {command}" in stderr
     assert Path("front.png").read_bytes().startswith(b"\x89PNG")
     assert not Path("model.tart").exists()
@@ -155,6 +157,11 @@ def test_how_to_fit_what_was_not_fitted(patients_csv):
     )
     succeed("fit", *shlex.split(command.replace("--drop 'a b'", "--no-compare"))[2:])
     assert load("model.tart").get_params()["selection"] == "single"
+    readable = {"readable": True, "depth": 2, "max_features": 1}
+    command = search_text.fit_command(readable, *words)
+    assert "--readable --depth 2 --max-features 1 " in command
+    succeed("fit", *shlex.split(command.replace("--drop 'a b'", "--no-compare --force"))[2:])
+    assert {name: load("model.tart").get_params()[name] for name in readable} == readable
     # `tartree fit` has no option for the layers of leaves.
     line = search_text.fit_command({"depth": 0, "leaf_layers": 2, "dropout": 0.15}, *words)
     assert line == "TartClassifier(epochs=2, depth=0, leaf_layers=2, dropout=0.15, random_state=3).fit(X, y)"

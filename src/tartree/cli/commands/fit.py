@@ -23,9 +23,14 @@ PRESETS = (*FAMILY, "tart-a", "tart-b", "tart-c", "tart-max")
 @shared.drop_missing_target_option
 @click.option("--preset", type=click.Choice(PRESETS), help="A named model; by default one tree.")
 @click.option(
-    "--readable", is_flag=True, help="A tree to be read: at most 8 leaves, 2 columns a decision, one path a row."
+    "--readable",
+    is_flag=True,
+    default=None,
+    help="A tree to be read: at most 8 leaves, 2 columns a decision, one path a row.",
 )
 @click.option("--depth", type=click.IntRange(min=0), help="Layers of decisions; by default 4, or 6 from 1,000 rows on.")
+@click.option("--max-features", type=click.IntRange(min=1), help="Columns that each decision may use.")
+@click.option("--max-terms", type=click.IntRange(min=0), help="Terms of all leaves together: a column each.")
 @click.option("--window", type=click.IntRange(min=2), help="Children of each decision.")
 @click.option("--stride", type=click.IntRange(min=1), help="Below the window, neighbours share children.")
 @click.option("--members", type=click.IntRange(min=1), help="Trees whose predictions are averaged.")

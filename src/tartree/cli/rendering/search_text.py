@@ -108,7 +108,9 @@ def fit_command(params: dict[str, Any], settings: SearchSettings, data: str, tar
     left_out = settings.drop if settings.groups is None else (*settings.drop, settings.groups)
     parts += [part for name in left_out for part in ("--drop", name)]
     parts += ["--drop-missing-target"] if settings.drop_missing_target else []
-    parts += [part for name, value in changes.items() for part in (f"--{name}", str(value))]
+    for name, value in changes.items():
+        option = f"--{name.replace('_', '-')}"
+        parts += [option] if value is True else [option, str(value)]
     parts += [] if settings.seed == 0 else ["--seed", str(settings.seed)]
     return shlex.join([*parts, "-o", settings.out, *(["--force"] if settings.force else [])])
 

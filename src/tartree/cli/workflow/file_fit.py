@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tartree.table import ParquetTable
 
 #: Parameters of an estimator that are options of `tartree fit`.
-PARAMETERS = ("depth", "window", "stride", "members", "selection", "epochs")
+PARAMETERS = ("readable", "depth", "max_features", "max_terms", "window", "stride", "members", "selection", "epochs")
 #: Steps of training below which a model learns little.
 FEW_STEPS = 150
 
@@ -30,8 +30,10 @@ class FitSettings(TableSettings):
     """The options of `tartree fit`, except data and target."""
 
     preset: str | None = None
-    readable: bool = False
+    readable: bool | None = None
     depth: int | None = None
+    max_features: int | None = None
+    max_terms: int | None = None
     window: int | None = None
     stride: int | None = None
     members: int | None = None
@@ -51,11 +53,9 @@ class FitSettings(TableSettings):
         """Return the unfitted estimator."""
         parameters = {name: getattr(self, name) for name in PARAMETERS if getattr(self, name) is not None}
         parameters |= {"random_state": self.seed, "verbose": verbose}
-        if self.readable:
-            if self.preset is not None:
-                raise ValueError(f"--readable describes a model by itself, got --preset {self.preset} beside it")
-            parameters["readable"] = True
         if self.preset is not None:
+            if self.readable:
+                raise ValueError(f"--readable describes a model by itself, got --preset {self.preset} beside it")
             from tartree import zoo
 
             return zoo.make(self.preset, task=task, **parameters)
