@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tartree import TartClassifier, TartRegressor
-from tartree.explain.simplification.subtree import shrink_structure, shrink_tree
 from tartree.model import fitted_model
+from tartree.nn.subtree import shrink_structure, shrink_tree
 from tests.tolerances import on_cpu
 
 KINDS = {

@@ -95,3 +95,40 @@ def test_terms_near_the_root_count_for_more_leaves():
     leaf.nodes.weights[0].data.copy_(torch.tensor([[[1.0], [2.0], [2.0]]]))
     leaf.prune(1.0)
     assert leaf.nodes.weights[0].flatten().tolist() == [1.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_the_penalty_has_the_gradient_of_a_sum_of_norms(structure):
+    columns, strength = [0, 0, 3, 5, 5], 0.7
+    leaf = PathLeaf(structure, 5, 2, columns=columns, members=2).double()
+    weight, bias = leaf.nodes.weights[0], leaf.nodes.biases[0]
+    weight.data.normal_()
+    bias.data.normal_()
+    shares = (
+        torch.from_numpy(path_shares(structure)).max(1).values
+        * torch.tensor([1.0, *[0.125] * len(leaf.paths)])[: len(leaf.paths)]
+    )
+    by_node = weight.unflatten(1, (-1, 2))  # (members, nodes, numbers, features)
+    norms = [
+        by_node[..., [k for k, c in enumerate(columns) if c == column]].square().sum((2, 3)) for column in (0, 3, 5)
+    ]
+    total = sum((((norm + 1e-6).sqrt()) * shares).sum() for norm in norms)
+    constants = bias.unflatten(1, (-1, 2))[:, 1:].square().sum(2)
+    total = total + ((constants + 1e-6).sqrt() * shares[1:]).sum()
+    (strength * np.sqrt(np.log(5)) * total).backward()
+    expected = weight.grad.clone(), bias.grad.clone()
+    weight.grad.zero_()
+    bias.grad.zero_()
+    leaf.penalise(strength)
+    torch.testing.assert_close((weight.grad, bias.grad), expected, rtol=1e-6, atol=1e-8)
+
+
+def test_faint_terms_are_dropped():
+    leaf = PathLeaf(Structure(1), 3, 1, columns=[0, 0, 1], scale=0.5)
+    weight, bias = leaf.nodes.weights[0], leaf.nodes.biases[0]
+    weight.data.copy_(torch.tensor([[[0.008, 0.008, 0.008], [0.018, 0.0, 0.022], [1.0, 1.0, 0.0]]]))
+    bias.data.copy_(torch.tensor([[0.001, 0.018, 0.022]]))
+    leaf.drop_faint_terms()
+    # A term counts by its norm in a leaf; the constant of the root stays.
+    assert (weight[0] != 0).tolist() == [[True, True, False], [False, False, True], [True, True, False]]
+    assert (bias[0] != 0).tolist() == [True, False, True]

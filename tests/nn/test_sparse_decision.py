@@ -20,7 +20,7 @@ def used_columns(decision, columns):
 def test_columns_are_removed_step_by_step(structure, most):
     columns = [0, 0, 0, 2, 3, 3, 5, 7]  # columns 1, 4 and 6 have no features
     decision = SparseDecision(structure, 8, columns=columns, most=most, members=2)
-    assert decision.terms.n_columns == 5
+    assert decision.terms.groups.n_columns == 5
     counts = []
     for progress in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 1.0):
         decision.prune(progress)

@@ -63,7 +63,7 @@ def test_a_step_gathers_its_rows_and_keeps_the_books(output, weighted):
     rows = TensorRows(x, target, weight)
     epochs = CapturedEpochs(tree, rows, recipe)
     assert (epochs.size, epochs.n_batches, epochs.last) == (16, 3, 12)
-    step = Step(other, recipe, Jitter(0.0), 3)
+    step = Step(other, recipe, Jitter(0.0), len(rows), 3)
     for epoch in range(2):
         epochs._shuffle()
         assert sorted(epochs.order.tolist()) == list(range(44))

@@ -66,7 +66,7 @@ def check_step(tree, rows, recipe):
     """Steps as `CapturedEpochs` takes them: some to begin with, then one that is captured."""
     assert is_capturable(tree)
     tree.train()
-    step = Step(tree, recipe, jitter_of(recipe, rows), n_batches=1)
+    step = Step(tree, recipe, jitter_of(recipe, rows), len(rows), n_batches=1)
     index = torch.arange(8, device=rows.x.device)
 
     def take():

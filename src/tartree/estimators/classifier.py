@@ -58,14 +58,11 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
     max_terms : int, optional
         Terms of all leaves together: training removes the others. A term is what a column adds, for all rows or below
         a node of the tree, to what leaves share (``leaf=tartree.nn.Path()``).
-    max_terms : int, optional
-        Terms of all leaves together: training removes the others. A term is what a column adds, for all rows or below
-        a node of the tree, to what leaves share (``leaf=tartree.nn.Path()``).
     readable : bool, default=False
         Fit a tree to be read, where other parameters have their defaults: at most 8 leaves (``depth=3``), decisions on
-        at most 2 columns (``max_features=2``), curves of numbers (``numeric="curve"``), leaves that share what is above
-        them (``leaf=tartree.nn.Path()``), and the recipe "readable". A row then follows one path: the leaf at its end
-        is the prediction.
+        one column (``max_features=1``), curves of numbers (``numeric="curve"``), leaves that share what is above them
+        (``leaf=tartree.nn.Path()``), and the recipe "readable", which leaves out terms that do not help. A row then
+        follows one path: the leaf at its end is the prediction. Decisions below which all leaves are equal are removed.
     numeric : {"standard", "curve", "quantile", "plain"}, default="standard"
         How numbers are encoded; see `TableEncoder`.
     extrapolation : float or None, default=0.1

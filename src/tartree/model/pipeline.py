@@ -21,6 +21,7 @@ from tartree.model.stream_source import parquet_source
 from tartree.model.target import TargetCodec
 from tartree.nn import Branching, MLPDecision, Output, Path, PathLeaf, SparseDecision, Tree
 from tartree.nn.families import plain
+from tartree.nn.subtree import without_idle_decisions
 from tartree.structure import Structure
 from tartree.table import TableEncoder
 from tartree.table.parquet import is_parquet
@@ -184,6 +185,7 @@ class Prepared:
         tree.decision, tree.leaf = plain(tree.decision), plain(tree.leaf)
         settings = _plain_settings(self.settings)
         if self.spec.is_hard and history is not None:
+            self.tree = tree = without_idle_decisions(tree)
             tree.branching = Branching(tree.structure, "hard", members=self.spec.members)
             settings = {**settings, "branching": "hard"}
         provenance = Provenance(
@@ -240,7 +242,8 @@ def sparse_settings(
     settings = dict(settings)
     if limits.features is not None and structure.n_logits:
         settings["decision"] = decision
-    return settings if limits.terms is None else {**settings, "leaf": leaf}
+    needs_columns = limits.terms is not None or isinstance(settings.get("leaf"), Path)
+    return {**settings, "leaf": leaf} if needs_columns else settings
 
 
 def build_tree(structure: Structure, n_features: int, output: Output, settings: dict[str, Any], seed: int = 0) -> Tree:
@@ -328,7 +331,8 @@ def prepare(
 
 def _check_unchanged(spec: ModelSpec, resumed: FittedModel) -> None:
     """Raise if parameters describe another tree than the one whose training goes on."""
-    if spec.depth != "auto" and not resumed.is_grown:
+    is_pruned = spec.is_hard and not resumed.structure.is_regular
+    if spec.depth != "auto" and not resumed.is_grown and not is_pruned:
         structure = Structure(spec.depth, spec.window, spec.stride)
         if structure != resumed.structure:
             raise ValueError(f"warm_start must keep the structure {resumed.structure}, got {structure}")

@@ -29,8 +29,8 @@ DEEP_ROWS = 1_000
 #: Parameters of `Tree.build`, beside the structure.
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
 
-#: What `readable` sets: at most eight leaves, two columns a decision, curves, leaves that share what is above them.
-READABLE: dict[str, Any] = {"depth": 3, "numeric": "curve", "max_features": 2, "recipe": "readable", "leaf": Path()}
+#: What `readable` sets: at most eight leaves, one column a decision, curves, leaves that share what is above them.
+READABLE: dict[str, Any] = {"depth": 3, "numeric": "curve", "max_features": 1, "recipe": "readable", "leaf": Path()}
 
 EarlyStopping = bool | Literal["auto", "refit"]
 

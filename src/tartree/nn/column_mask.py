@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from tartree.nn.column_groups import ColumnGroups
+
 #: Shares of a training between which columns are removed; before, weights grow apart, and afterwards they settle.
 FIRST, LAST = 0.1, 0.5
 
@@ -42,8 +44,6 @@ class ColumnMask(nn.Module):
     """
 
     mask: Tensor  # (members, outputs, features)
-    _function: Tensor
-    _column: Tensor
     importance: Tensor | None
 
     def __init__(
@@ -60,19 +60,14 @@ class ColumnMask(nn.Module):
         if len(columns) != n_features:
             raise ValueError(f"columns must have one entry for each of {n_features} features, got {len(columns)}")
         self.most = most
-        function = torch.as_tensor(functions, dtype=torch.long).reshape(-1)
-        column = torch.as_tensor(columns, dtype=torch.long).reshape(-1).unique(return_inverse=True)[1]
-        self.n_columns = int(column.max()) + 1 if len(column) else 0
-        self.n_functions = int(function.max()) + 1 if len(function) else 0
-        self.register_buffer("_function", function, persistent=False)
-        self.register_buffer("_column", column, persistent=False)
+        self.groups = ColumnGroups(functions, columns)
         self.register_buffer("importance", importance, persistent=False)
         self.register_buffer("mask", torch.ones_like(weight), persistent=False)
 
     @property
     def n_terms(self) -> int:
         """Terms at the start, of each function or of all together."""
-        return self.n_columns * (1 if self.importance is None else self.n_functions)
+        return self.groups.n_columns * (1 if self.importance is None else self.groups.n_functions)
 
     def n_left(self, progress: float) -> int:
         """Return how many terms are left after a share of the training.
@@ -124,15 +119,13 @@ class ColumnMask(nn.Module):
         n_left = self.n_left(progress)
         if n_left >= self.n_terms:
             return
-        squares = weight.square() * self.mask
-        members, n_outputs, _ = squares.shape
-        by_column = squares.new_zeros(members, n_outputs, self.n_columns).index_add_(2, self._column, squares)
-        norms = squares.new_zeros(members, self.n_functions, self.n_columns).index_add_(1, self._function, by_column)
+        norms = self.groups.squares(weight * self.mask)
+        shape = norms.shape
         if self.importance is not None:
             norms = (norms * self.importance[:, None]).flatten(1).unsqueeze(1)  # of all functions together
         strongest = norms.topk(n_left, dim=-1).indices
-        kept = torch.zeros_like(norms).scatter_(2, strongest, 1.0).view(members, self.n_functions, self.n_columns)
-        self.mask.mul_(kept.index_select(1, self._function).index_select(2, self._column))
+        kept = torch.zeros_like(norms).scatter_(2, strongest, 1.0).view(shape)
+        self.mask.mul_(self.groups.spread(kept))
         self.project(weight)
 
     @torch.no_grad()

@@ -41,6 +41,12 @@ class Family(nn.Module):
     def prune(self, progress: float) -> None:
         """Remove what is due after a share of the training; nothing by default."""
 
+    def penalise(self, strength: float) -> None:
+        """Add the gradient of a penalty on terms, which draws the weak ones to 0; nothing by default."""
+
+    def drop_faint_terms(self) -> None:
+        """Set terms that a penalty has made negligible to 0; nothing by default."""
+
     def project(self) -> None:
         """Take back, after a training step, what it did to removed parts; nothing by default."""
 

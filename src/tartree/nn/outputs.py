@@ -51,6 +51,9 @@ class Output(ABC):
     has_exact_gradient : bool
         Whether the gradient of the cost is that of a function; if not, an optimizer with a line search minimises the
         likelihood.
+    gradient_spread : float
+        Typical standard deviation, over the rows, of the gradient of the cost by a raw output: the noise that a penalty
+        on terms has to keep out.
     max_change : float
         Largest possible change of a prediction.
     change_unit : str
@@ -71,6 +74,7 @@ class Output(ABC):
     has_linear_mean: ClassVar[bool] = True
     has_spread: ClassVar[bool] = False
     has_exact_gradient: ClassVar[bool] = True
+    gradient_spread: ClassVar[float] = 1.0
     max_change: ClassVar[float] = math.inf
     change_unit: ClassVar[str] = " standard deviations of the target"
     floor: ClassVar[float] = 0.0
@@ -232,6 +236,7 @@ class Classes(Output):
     target_dim = 1
     is_classes = True
     has_linear_mean = False
+    gradient_spread = 0.4  # of an indicator that is predicted moderately well
     max_change = 1.0
     change_unit = ""
     javascript = f"{{ leaf: {ACTIVATIONS['softmax'].javascript} }}"

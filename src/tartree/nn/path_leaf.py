@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,11 +12,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tartree.checks import check_integer
+from tartree.nn.column_groups import ColumnGroups
 from tartree.nn.column_mask import ColumnMask
 from tartree.nn.families import Family, Parameters
 from tartree.nn.leaves import MLPLeaf
 from tartree.nn.products import GroupedMLP, affine
 from tartree.structure import Structure
+
+#: Norm of the weights of a term in a leaf below which it is left out after a training with a penalty on terms.
+FAINT = 0.01
+#: Norm below which the penalty on a term fades, so that its gradient is continuous.
+SMOOTH = 1e-3
 
 
 class PathLeaf(Family):
@@ -33,10 +40,9 @@ class PathLeaf(Family):
     scale : float, default=0.125
         What the functions below the root are multiplied by: below 1, corrections learn slower and stay smaller.
     columns : sequence of int, optional
-        The column of each feature.
+        The column of each feature; by default each is one. What a column adds to the function of a node is a term.
     most : int, optional
-        Terms of all nodes together that are left in the end, see `ColumnMask`: of each column in each node. They need
-        `columns`.
+        Terms of all nodes together that are left in the end, see `ColumnMask`.
     members : int, default=1
 
     Examples
@@ -49,6 +55,7 @@ class PathLeaf(Family):
     """
 
     paths: Tensor  # (nodes, leaves)
+    shares: Tensor  # (nodes,): of the function of a node in a leaf, at most
 
     def __init__(
         self,
@@ -57,7 +64,7 @@ class PathLeaf(Family):
         n_numbers: int,
         *,
         scale: float = 0.125,
-        columns: Sequence[int] = (),
+        columns: Sequence[int] | None = None,
         most: int | None = None,
         members: int = 1,
     ) -> None:
@@ -68,11 +75,14 @@ class PathLeaf(Family):
         paths = path_shares(structure)
         paths[1:] *= scale
         self.register_buffer("paths", torch.from_numpy(paths).float(), persistent=False)
+        self.register_buffer("shares", torch.from_numpy(paths.max(axis=1)).float(), persistent=False)
         self.nodes = GroupedMLP(n_features, [n_numbers] * len(paths), members=members)
+        columns = range(n_features) if columns is None else columns
+        node = np.repeat(np.arange(len(paths)), n_numbers).tolist()
+        self.groups = ColumnGroups(node, columns)
         self.terms: ColumnMask | None = None
         if most is not None:
             check_integer("most", most, 0)
-            node = np.repeat(np.arange(len(paths)), n_numbers).tolist()
             # What a term changes: by its size, and for the share of the leaves below the node.
             importance = torch.from_numpy(np.square(paths).mean(axis=1)).float()
             weight = self.nodes.weights[0]
@@ -89,6 +99,46 @@ class PathLeaf(Family):
         self.nodes.reset_parameters(generators)
         if self.terms is not None:
             self.terms.reset()
+
+    @torch.no_grad()
+    def penalise(self, strength: float) -> None:
+        """Add the gradient of a group lasso: `strength` times the sum of the norms of all terms in a leaf.
+
+        The constant of a correction is a term too. By chance, the best of p columns seems to help by about
+        ``sqrt(log p)``, so the strength grows with it.
+
+        Parameters
+        ----------
+        strength : float
+        """
+        weight, bias = self.nodes.weights[0], self.nodes.biases[0]
+        assert weight.grad is not None
+        assert bias.grad is not None
+        strengths = strength * math.sqrt(math.log(self.groups.n_columns + 2)) * self.shares[:, None]  # (nodes, 1)
+        weight.grad.addcmul_(weight, self.groups.spread(strengths / self._norms()))
+        factors = strengths[1:] / self._bias_norms()
+        bias.grad.view_as(self._constants)[:, 1:].addcmul_(self._constants[:, 1:], factors)
+
+    @torch.no_grad()
+    def drop_faint_terms(self) -> None:
+        shares = self.shares[:, None]
+        is_strong = self._norms() * shares >= FAINT
+        self.nodes.weights[0].mul_(self.groups.spread(is_strong.to(self.shares.dtype)))
+        self._constants[:, 1:].mul_(self._bias_norms() * shares[1:] >= FAINT)
+
+    @property
+    def _constants(self) -> Tensor:
+        """Biases by node, (members, nodes, numbers)."""
+        constants: Tensor = self.nodes.biases[0].detach().unflatten(1, (-1, self.n_numbers))
+        return constants
+
+    def _norms(self) -> Tensor:
+        """Return the norm of each term, (members, nodes, columns)."""
+        return torch.sqrt(self.groups.squares(self.nodes.weights[0]) + SMOOTH**2)
+
+    def _bias_norms(self) -> Tensor:
+        """Return the norm of the constant of each correction, (members, nodes below the root, 1)."""
+        return torch.sqrt(self._constants[:, 1:].square().sum(-1, keepdim=True) + SMOOTH**2)
 
     def prune(self, progress: float) -> None:
         if self.terms is not None:

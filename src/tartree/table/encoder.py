@@ -68,7 +68,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_quantiles : int, default=256
         The most knots of that map.
     n_bins : int, default=8
-        The most bins of a number with ``numeric="curve"``; each of a few different values has its point.
+        The most bins of a number with ``numeric="curve"``; of few rows, so many that each has about 20 rows. Where
+        there are not more different values than points, each value has its point.
     max_levels : int, default=32
         The most levels of a column that have a feature each, the most frequent first.
     min_count : int, default=2

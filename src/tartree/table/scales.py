@@ -25,6 +25,8 @@ KNOT_GAP = 1e-280  # closer knots would make a slope that overflows
 CODE_SHARE = 0.1  # the most rows that have far codes
 CODE_DISTANCE = 10.0  # how far these are from all others, in widths of those
 
+#: Rows of a bin, at least: of fewer, a curve would follow their noise.
+ROWS_PER_BIN = 20
 FLAT_PROBABILITY = 1e-4  # the lowest and highest values of a quantile map go to at most +-3.7
 
 
@@ -249,14 +251,19 @@ def quantile_edges(
 ) -> NDArray[np.float64]:
     """Return the edges of bins with equally many values each, rising, at most ``n_bins + 1``.
 
-    Few different values are edges themselves, so that each has a point of its own. A value that more rows have than
-    belong into a bin is an edge once; the bins that this saves divide the values between the others.
+    A bin has about `ROWS_PER_BIN` rows at least, but two bins are always allowed. Few different values are edges
+    themselves, so that each has a point of its own. A value that more rows have than belong into a bin is an edge once;
+    the bins that this saves divide the values between the others.
 
     >>> quantile_edges(np.array([1.0, 1.0, 2.0, 5.0]), 4)
     array([1., 2., 5.])
-    >>> quantile_edges(np.arange(9.0), 2)
+    >>> quantile_edges(np.arange(9.0), 4)
     array([0., 4., 8.])
+    >>> quantile_edges(np.arange(81.0), 4)
+    array([ 0., 20., 40., 60., 80.])
     """
+    n_rows = len(present) if weights is None else float(weights.sum())
+    n_bins = max(2, min(n_bins, round(n_rows / ROWS_PER_BIN)))
     values, index = np.unique(present, return_inverse=True)
     if len(values) <= n_bins + 1:
         return values

@@ -78,12 +78,18 @@ def _is_number(x: Tensor) -> Tensor:
     return (~((x == 0) | (x == 1)).all(0)).to(x.dtype)
 
 
+def _n_rows(rows: Rows) -> float:
+    """Count rows for penalties: equal ones that were joined count as before."""
+    total = rows.total if isinstance(rows, TensorRows) else None
+    return len(rows) if total is None else total
+
+
 class EagerEpochs:
     """Epochs step by step, from any rows, on any device."""
 
     def __init__(self, tree: Tree, rows: Rows, recipe: Recipe, generator: torch.Generator) -> None:
         self.rows, self.recipe, self.generator = rows, recipe, generator
-        self.step = Step(tree, recipe, jitter_of(recipe, rows), recipe.n_batches(len(rows)))
+        self.step = Step(tree, recipe, jitter_of(recipe, rows), _n_rows(rows), recipe.n_batches(len(rows)))
 
     def run(self, number: int) -> Tensor:
         self.step.begin_epoch(number)
@@ -115,7 +121,8 @@ class StreamEpochs:
         # All features count as independent: with so many rows, noise is small anyway.
         noise = recipe.noise(rows.n_values, len(rows))
         self.noise = noise if noise >= FAINT else 0.0
-        self.step = Step(tree, recipe, Jitter(0.0), self.n_batches, workers=workers)  # the stream draws the noise
+        # The stream draws the noise.
+        self.step = Step(tree, recipe, Jitter(0.0), len(rows), self.n_batches, workers=workers)
 
     def run(self, number: int) -> Tensor:
         self.step.begin_epoch(number)
@@ -142,7 +149,7 @@ class CapturedEpochs:
         self.size = min(n_rows, -(-share // 8) * 8)
         self.n_batches = -(-n_rows // self.size)
         self.last = n_rows - (self.n_batches - 1) * self.size
-        self.step = Step(tree, recipe, jitter_of(recipe, rows), self.n_batches, captured=True)
+        self.step = Step(tree, recipe, jitter_of(recipe, rows), _n_rows(rows), self.n_batches, captured=True)
         n_steps = recipe.epochs * self.n_batches
         self.order = torch.arange(n_rows, device=device)
         self._keys = torch.empty(n_rows, device=device)

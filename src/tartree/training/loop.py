@@ -177,6 +177,8 @@ def train(
         history.best_epoch = best.epoch.cpu().numpy()
     for family in families:  # a training that was interrupted has not removed all
         family.prune(1.0)
+        if recipe.sparsity:
+            family.drop_faint_terms()
     for parameter in tree.parameters():  # fused steps do not count as changes, so that copies would stay outdated
         torch.autograd.graph.increment_version(parameter)
     tree.train(was_training)

@@ -35,6 +35,9 @@ class Recipe:
         or correlated features, whose small differences it would hide, and for many rows.
     sharpness : float
         Factor by which logits of decisions grow from 30 % of the epochs on, so that a row follows one path in the end.
+    sparsity : float
+        Penalty on the terms of leaves that share what is above them (`tartree.nn.Path`): what a column adds to a leaf
+        is drawn to 0 unless it helps (group lasso). It falls with the root of the number of rows.
     loss : {"expected", "mixture"}
         Mean cost of the leaves, eq. 4 of the paper, or negative log likelihood of their mixture.
     balance : float
@@ -70,6 +73,7 @@ class Recipe:
     leaf_decay: float = 0.01
     jitter: float = 0.4
     sharpness: float = 1.0
+    sparsity: float = 0.0
     loss: Literal["expected", "mixture"] = "expected"
     balance: float = 0.0
     patience: int = 30
@@ -80,7 +84,7 @@ class Recipe:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "patience"):
             check_integer(name, getattr(self, name), 1)
-        for name in ("decision_decay", "leaf_decay", "jitter", "balance"):
+        for name in ("decision_decay", "leaf_decay", "jitter", "sparsity", "balance"):
             value = getattr(self, name)
             if not isinstance(value, numbers.Real) or not 0 <= float(value) < math.inf:
                 raise ValueError(f"{name} must be a number of at least 0, got {value!r}")
@@ -167,8 +171,8 @@ RECIPES = {
     "default": Recipe(),
     # Perceptrons as leaves learn faster and fit closer: smaller steps, and decay on them too.
     "deep": Recipe(learning_rate=0.005, decision_decay=0.3, leaf_decay=0.3),
-    # Few columns a decision, curves and shared leaves, for models to be read: smoother curves, and sharp decisions.
-    "readable": Recipe(leaf_decay=0.5, jitter=0.8, sharpness=8.0),
+    # Few columns a decision, curves and shared leaves, for models to be read: few terms, and sharp decisions.
+    "readable": Recipe(leaf_decay=0.5, jitter=0.25, sharpness=8.0, sparsity=0.25),
     # The paper's optimiser and learning rate, with its authors' 200 epochs; the last weights are kept.
     "paper": Recipe(learning_rate=0.005, schedule="constant", decision_decay=0.0, leaf_decay=0.0, jitter=0.0),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -27,6 +28,8 @@ class Step:
     tree : Tree
     recipe : Recipe
     jitter : Jitter
+    n_rows : float
+        Rows of the table, by which penalties are scaled.
     n_batches : int
         Steps of an epoch, among which the weight decay is divided.
     captured : bool
@@ -40,6 +43,7 @@ class Step:
         tree: Tree,
         recipe: Recipe,
         jitter: Jitter,
+        n_rows: float,
         n_batches: int,
         *,
         captured: bool = False,
@@ -57,6 +61,7 @@ class Step:
         ]
         self.optimizer: Optimizer = KernelAdam(groups) if captured else Adam(groups)
         self.workers = workers
+        self.sparsity = recipe.sparsity * tree.output.gradient_spread / math.sqrt(max(n_rows, 1))
         self.families = [part for part in (tree.decision, tree.leaf) if isinstance(part, Family)]
 
     def __call__(self, batch: Batch, rate: float | Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -74,6 +79,9 @@ class Step:
             loss = write_gradient(self.tree, x, batch, self.recipe) if len(x) else self._no_gradient()
         if self.workers.size > 1:
             self._average(loss, batch)
+        if self.sparsity:
+            for family in self.families:
+                family.penalise(self.sparsity)
         self.optimizer.step(rate)
         for family in self.families:
             family.project()

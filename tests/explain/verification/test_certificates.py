@@ -8,10 +8,10 @@ import torch
 
 from tartree import Structure, explain
 from tartree.explain.simplification.distillation import predict_rows
-from tartree.explain.simplification.subtree import shrink_structure, shrink_tree
 from tartree.explain.verification.boxes import Boxes, data_box
 from tartree.explain.verification.certificates import Certificate, bound_change
 from tartree.nn import Classes, Tree
+from tartree.nn.subtree import shrink_structure, shrink_tree
 from tests.conftest import IRREGULAR
 from tests.explain.models import KINDS, double_tree, encode, fit, prune
 

@@ -17,11 +17,11 @@ from torch import Tensor
 from tartree.explain import tree_evaluation as ev
 from tartree.explain.arguments import row_weights, true_outputs
 from tartree.explain.attribution.gradients import mean_gradients
-from tartree.explain.simplification.subtree import logits_by_node
 from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.nn import Tree
 from tartree.nn.families import is_fixed, linear_parameters, step_parameters
 from tartree.nn.paths import edge_shares
+from tartree.nn.subtree import logits_by_node
 from tartree.structure import Structure
 
 FloatArray = NDArray[np.float64]

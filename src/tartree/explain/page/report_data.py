@@ -20,11 +20,11 @@ from tartree.explain.page.model_data import plain_column, plain_feature, plain_m
 from tartree.explain.page.prediction_quality import QUANTILE_LEVELS, classification_quality, regression_quality
 from tartree.explain.page.row_data import choose_rows, plain_columns
 from tartree.explain.simplification.simplifier import simplification_path
-from tartree.explain.simplification.subtree import check_shrinkable
 from tartree.explain.tree_view.assembly import view
 from tartree.explain.tree_view.views import TreeView
 from tartree.explain.verification.certificates import Certificate
 from tartree.model import FittedModel, HasModel, fitted_model
+from tartree.nn.subtree import check_shrinkable
 
 #: Maximum number of smaller models on a page, and of leaves of the largest of them, by default.
 MOST_SIZES, MOST_LEAVES = 5, 32

@@ -13,18 +13,18 @@ from torch import Tensor, nn
 from tartree.checks import check_integer
 from tartree.explain.simplification.distillation import Lesson, largest_change, predict_rows, refit
 from tartree.explain.simplification.removal_order import removal_order
-from tartree.explain.simplification.subtree import (
+from tartree.explain.verification.boxes import data_box
+from tartree.explain.verification.certificates import Certificate, bound_change
+from tartree.model import FittedModel, Model, fitted_model, like
+from tartree.nn import MLPDecision, MLPLeaf, Tree
+from tartree.nn.families import linear_parameters
+from tartree.nn.subtree import (
     Origin,
     check_shrinkable,
     logits_by_node,
     shrink_structure,
     shrink_tree,
 )
-from tartree.explain.verification.boxes import data_box
-from tartree.explain.verification.certificates import Certificate, bound_change
-from tartree.model import FittedModel, Model, fitted_model, like
-from tartree.nn import MLPDecision, MLPLeaf, Tree
-from tartree.nn.families import linear_parameters
 
 #: Maximum number of rows of a refit; changes are measured on all rows.
 REFIT_ROWS = 2000

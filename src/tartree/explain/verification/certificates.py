@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.explain import tree_evaluation as ev
-from tartree.explain.simplification.subtree import Node, Origin, logit_map, logits_by_node, shrink_tree
 from tartree.explain.text.number_text import at_most
 from tartree.explain.tree_view.function_views import scaled_logits
 from tartree.explain.verification.boxes import (
@@ -32,6 +31,7 @@ from tartree.explain.verification.boxes import (
 from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree
 from tartree.nn.families import is_fixed
 from tartree.nn.products import GroupedMLP
+from tartree.nn.subtree import Node, Origin, logit_map, logits_by_node, shrink_tree
 from tartree.structure import Structure
 
 #: Added to every bound: far more than rounding errors.

@@ -230,3 +230,63 @@ def _copy_last(before: GroupedMLP, after: GroupedMLP, outputs: Tensor) -> None:
     """Copy the last layer: each new output is a sum of old ones, (new outputs, old outputs)."""
     after.weights[-1].copy_(torch.einsum("no,moh->mnh", outputs, before.weights[-1].double()))
     after.biases[-1].copy_(before.biases[-1].double() @ outputs.T)
+
+
+@torch.no_grad()
+def without_idle_decisions(tree: Tree) -> Tree:
+    """Return a tree without the decisions below which all leaves are equal, in the precision and on the device of it.
+
+    Such leaves are joined to one. A graph, in which a node may have several parents, stays as it is.
+
+    Parameters
+    ----------
+    tree : Tree
+        With decisions and leaves whose parameters belong to single nodes.
+
+    Returns
+    -------
+    Tree
+        The same one if nothing can be removed.
+
+    Examples
+    --------
+    >>> from tartree.nn import Classes
+    >>> tree = Tree.build(Structure(2), 3, Classes(2), leaf_layers=0)
+    >>> _ = tree.leaf.values.data[:, 1:].copy_(tree.leaf.values[:, :1] + torch.tensor([[[0.0], [1.0], [2.0]]]))
+    >>> without_idle_decisions(tree).structure.n_leaves
+    3
+    """
+    structure, leaf = tree.structure, tree.leaf
+    if isinstance(leaf, MLPLeaf) and len(leaf.mlp.weights) == 1:
+        shape = (-1, structure.n_leaves, tree.output.n_numbers)
+        weights, biases = leaf.mlp.weights[0], leaf.mlp.biases[0]
+        numbers = torch.cat([weights.unflatten(1, shape[1:]).flatten(2), biases.unflatten(1, shape[1:])], dim=-1)
+    elif isinstance(leaf, ConstantLeaf):
+        numbers = leaf.values
+    else:
+        return tree
+    _, kinds = torch.unique(numbers.transpose(0, 1).flatten(1).cpu(), dim=0, return_inverse=True)
+    idle = _idle_nodes(structure, kinds.tolist())
+    if not idle or type(tree.decision) is not MLPDecision:
+        return tree
+    like = leaf.mlp.weights[0] if isinstance(leaf, MLPLeaf) else leaf.values
+    return shrink_tree(tree, shrink_structure(structure, idle)).to(like.device, like.dtype)
+
+
+def _idle_nodes(structure: Structure, kinds: list[int]) -> list[Node]:
+    """Return the nodes to remove so that no node has children of one kind, from the kinds of the leaves."""
+    idle: list[Node] = []
+    below: list[object] = list(kinds)
+    for layer in reversed(range(structure.depth)):
+        above: list[object] = []
+        children = structure.children(layer)
+        if sum(map(len, children)) > len(below):
+            return []
+        for child_list in children:
+            kinds_below = [below[child] for child in child_list]
+            is_idle = all(kind == kinds_below[0] for kind in kinds_below)
+            above.append(kinds_below[0] if is_idle else (layer, child_list))  # else a kind of its own
+            if is_idle:
+                idle += [(layer + 1, child) for child in child_list[1:]]
+        below = above
+    return idle
