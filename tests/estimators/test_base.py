@@ -193,7 +193,7 @@ def test_warm_start_goes_on(iris):
 def test_depth_by_itself_follows_the_rows(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1001, 2)), rng.integers(0, 2, 1001)
-    short = {"epochs": 1, "random_state": 0}
+    short = {"epochs": 1, "random_state": 0, "readable": False}
 
     def depth(n_rows, **parameters):
         return TartClassifier(**short, **parameters).fit(X[:n_rows], y[:n_rows]).get_depth()
@@ -212,6 +212,38 @@ def test_depth_by_itself_follows_the_rows(tmp_path):
     loaded = tartree.load(tmp_path / "model.tart")
     assert (loaded.depth, loaded.get_depth()) == ("auto", 4)
     assert clone(loaded).set_params(warm_start=False).fit(X, y).get_depth() == 6
+
+
+def test_the_default_is_readable_unless_another_model_is_described():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+    for kind in (TartClassifier, TartRegressor):
+        model = kind(epochs=2, random_state=0, device="cpu").fit(X, y)
+        assert (model.reading_size_.columns, model.reading_size_.leaves <= 8) in {(1, True), (0, True)}
+        for same in (
+            {"max_features": 2},
+            {"max_terms": 3},
+            {"window": np.int64(2)},
+            {"extrapolation": None},
+            {"early_stopping": True},
+        ):
+            assert kind(**same).spec().is_readable, same
+        for other in (
+            {"depth": 3},
+            {"window": 3},
+            {"leaf_layers": 0},
+            {"selection": "single"},
+            {"members": 2},
+            {"branching": "sparsemax"},
+            {"leaf": tartree.nn.Path()},
+            {"numeric": "curve"},
+            {"recipe": "paper"},
+            {"recipe": Recipe()},
+            {"readable": False},
+        ):
+            assert not kind(**other).spec().is_readable, other
+        assert kind(readable=True, depth=1).spec().is_readable
+        with pytest.raises(ValueError, match="readable must be True, False or 'auto', got 'yes'"):
+            kind(readable="yes").fit(X, y)
 
 
 def test_early_stopping_keeps_shares_of_classes(iris):

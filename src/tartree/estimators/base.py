@@ -118,7 +118,7 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         leaf: LeafFactory | None = None,
         max_features: int | None = None,
         max_terms: int | None = None,
-        readable: bool = False,
+        readable: bool | Literal["auto"] = "auto",
         numeric: Literal["standard", "curve", "quantile", "plain"] = "standard",
         extrapolation: float | None = 0.1,
         recipe: str | Recipe = "default",

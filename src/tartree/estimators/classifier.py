@@ -18,19 +18,21 @@ from tartree.training import Callback, Recipe
 
 
 class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc]
-    """A readable tree for classification: linear decisions, linear leaves, trained by gradient.
+    """A tree for classification, trained by gradient: by default one that can be read.
 
     It takes any table (pandas, polars, Arrow, arrays; numbers, categories, text, dates, missing values) and is a
-    scikit-learn classifier. Its structure is the paper's five numbers: depth D, window W, stride S, decision layers H,
-    leaf layers L.
+    scikit-learn classifier. The default decides on one column at a time, and its leaves are sums of curves, one for
+    each column; see `readable`. Parameters of the structure describe the other models of the paper by its five numbers:
+    depth D, window W, stride S, decision layers H, leaf layers L.
 
     Parameters
     ----------
     depth : int or "auto", default="auto"
-        Layers of decisions; 0 is the leaf alone (logistic regression, or a perceptron). "auto": 4, and 6 from 1,000
-        rows on for trees with two children a node and constant or linear leaves. From 1,000 rows on, a tree with
-        linear leaves is compared with a linear model (0) on held-out rows, and replaced by it if that predicts them
-        better; then all rows are trained on. Rows count once, whatever their weight, unless it is 0.
+        Layers of decisions; 0 is the leaf alone (logistic regression, or a perceptron). "auto": for a readable tree 3,
+        at most 8 leaves, and DEEP from 10,000 rows on. For others 4, and 6 from 1,000 rows on for trees with two
+        children a node and constant or linear leaves; such a tree with linear leaves is compared with a linear model
+        (0) on held-out rows, and replaced by it if that predicts them better; then all rows are trained on. Rows count
+        once, whatever their weight, unless it is 0.
     window : int, default=2
         Children of a node.
     stride : int, optional
@@ -58,11 +60,12 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
     max_terms : int, optional
         Terms of all leaves together: training removes the others. A term is what a column adds, for all rows or below
         a node of the tree, to what leaves share (``leaf=tartree.nn.Path()``).
-    readable : bool, default=False
-        Fit a tree to be read, where other parameters have their defaults: at most 8 leaves (``depth=3``), decisions on
-        one column (``max_features=1``), curves of numbers (``numeric="curve"``), leaves that share what is above them
-        (``leaf=tartree.nn.Path()``), and the recipe "readable", which leaves out terms that do not help. A row then
-        follows one path: the leaf at its end is the prediction. Decisions below which all leaves are equal are removed.
+    readable : bool or "auto", default="auto"
+        Fit a tree to be read, where other parameters have their defaults: decisions on one column
+        (``max_features=1``), curves of numbers (``numeric="curve"``), leaves that share what is above them
+        (``leaf=tartree.nn.Path()``), and the recipe "readable", which leaves out terms that do not help. A row follows
+        one path, and the leaf at its end is the prediction. Decisions below which all leaves are equal are removed.
+        "auto": unless a parameter describes another model: one of `depth` to `leaf`, `numeric` or `recipe`.
     numeric : {"standard", "curve", "quantile", "plain"}, default="standard"
         How numbers are encoded; see `TableEncoder`.
     extrapolation : float or None, default=0.1
@@ -139,7 +142,7 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         leaf: LeafFactory | None = None,
         max_features: int | None = None,
         max_terms: int | None = None,
-        readable: bool = False,
+        readable: bool | Literal["auto"] = "auto",
         numeric: Literal["standard", "curve", "quantile", "plain"] = "standard",
         extrapolation: float | None = 0.1,
         recipe: str | Recipe = "default",

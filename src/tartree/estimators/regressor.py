@@ -24,7 +24,7 @@ def _shared_parameters() -> str:
 
 
 class TartRegressor(FileScore, RegressorMixin, BaseTart):  # type: ignore[misc]
-    """A readable tree for regression: linear decisions, leaves that give a mean and a spread, trained by gradient.
+    """A tree for regression, whose leaves give a mean and a spread: by default one that can be read.
 
     Each leaf is a Gaussian; a prediction is the mean of the mixture of leaves (or of the selected leaf), with its
     standard deviation and quantiles on demand. Several target columns are fitted together.

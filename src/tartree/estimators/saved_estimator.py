@@ -38,7 +38,8 @@ def load(path: str | PathLike[str]) -> TartClassifier | TartRegressor:
     """
     saved = file.load(path, {"certificate": Certificate, "hardening": Hardening})
     try:
-        estimator = ESTIMATORS[saved.model.task](**saved.parameters)
+        # Files of the time before `readable` hold models with the defaults of that time.
+        estimator = ESTIMATORS[saved.model.task](**{"readable": False, **saved.parameters})
     except TypeError as error:
         raise ModelFileError(f"{fspath(path)}: its content does not fit together: {error}") from error
     return estimator.adopt(saved.model)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from torch import Tensor
 
 from tartree.model.fitted import FittedModel, Provenance
 from tartree.model.memory_source import MemorySource
@@ -25,11 +26,14 @@ from tartree.nn.subtree import without_idle_decisions
 from tartree.structure import Structure
 from tartree.table import TableEncoder
 from tartree.table.parquet import is_parquet
-from tartree.training import SINGLE_WORKER, Callback, CheckpointStore, History, Rows, WorkerGroup, train
+from tartree.training import SINGLE_WORKER, Callback, CheckpointStore, History, Recipe, Rows, WorkerGroup, train
 from tartree.training.held_out import HeldOutEvaluation
 
-#: Without early stopping, fraction of the rows on which a tree is compared with a linear model.
+#: Without early stopping, fraction of the rows on which a tree is compared with a linear model, or with trees of other
+#: penalties on terms.
 COMPARED_FRACTION = 0.2
+#: Penalties on terms that are compared, in units of the recipe's; of equal ones the first is taken.
+PENALTY_FACTORS = (1.0, 0.5, 2.0, 4.0)
 
 
 class DataSource(Protocol):
@@ -149,22 +153,25 @@ class Prepared:
         """
         self.tree = self.new_tree(structure)
 
-    def new_tree(self, structure: Structure) -> Tree:
+    def new_tree(self, structure: Structure, copies: int = 1) -> Tree:
         """Build a tree for the encoded rows on the device, with weights drawn from the seeds.
 
         Parameters
         ----------
         structure : Structure
+        copies : int
+            How many members have the weights of each.
 
         Returns
         -------
         Tree
         """
-        source = self.source
+        source, seeds = self.source, np.repeat(self.seeds[1:], copies)
         n_features, output = len(source.encoder.features_), source.codec.output
-        settings = sparse_settings(self.settings, self.spec.limits, columns_of(source.encoder), structure)
+        settings = {**self.settings, "members": len(seeds)}
+        settings = sparse_settings(settings, self.spec.limits, columns_of(source.encoder), structure)
         tree = build_tree(structure, n_features, output, settings, int(self.seeds[0]))
-        tree.reset_parameters(generators(self.seeds[1:]))
+        tree.reset_parameters(generators(seeds))
         return tree.to(self.device)
 
     def finish(
@@ -378,7 +385,7 @@ def fit(
     """
     with source.locating():
         prepared = prepare(spec, source, resumed=resumed, workers=workers)
-        return _Fit(prepared, workers, checkpoints).run(compares=resumed is None)
+        return _Fit(prepared, workers, checkpoints, spec.recipe).run(compares=resumed is None)
 
 
 @dataclass
@@ -388,11 +395,17 @@ class _Fit:
     prepared: Prepared
     workers: WorkerGroup
     checkpoints: CheckpointStore | None
+    recipe: Recipe
 
     def run(self, *, compares: bool) -> FittedModel:
         prepared, spec, source = self.prepared, self.prepared.spec, self.prepared.source
         device, stopping = prepared.device, spec.stopping(source.n_rows)
-        compares = compares and spec.may_be_linear(source.n_counted) and not source.is_lazy
+        compares = compares and not source.is_lazy
+        if compares and spec.compares_penalties(source.n_counted):
+            history = self._choose_penalty()
+            if history.interrupted:
+                return prepared.finish(history)
+        compares = compares and spec.may_be_linear(source.n_counted)
         if compares and not stopping:
             history = self._compare_on_held_out()
             if history.interrupted:  # the weights so far are kept
@@ -408,7 +421,7 @@ class _Fit:
         if compares and validation is not None and not history.interrupted:
             linear = self._linear_tree()
             linear_history = self._train(linear, rows, validation)
-            if self._error(linear, validation) < self._error(prepared.tree, validation):
+            if self._is_better(linear, prepared.tree, validation):
                 prepared.tree, history = linear, linear_history
         refit_history = None
         if stopping == "refit" and not history.interrupted:
@@ -428,7 +441,7 @@ class _Fit:
         return train(
             tree,
             rows,
-            prepared.spec.recipe,
+            self.recipe,
             generator=generators(prepared.seeds[:1])[0],
             validation=validation,
             selection=prepared.spec.selection,
@@ -438,6 +451,14 @@ class _Fit:
             **options,
         )
 
+    def _rows_and_held_out(self) -> tuple[Rows, Rows]:
+        """Return rows to learn from and to compare on."""
+        source = self.prepared.source
+        assert isinstance(source, MemorySource)
+        split = source.split(COMPARED_FRACTION, np.random.RandomState(int(self.prepared.seeds[0])))
+        rows, held_out = (source.rows(self.prepared.device, index) for index in split)
+        return rows, held_out
+
     def _linear_tree(self) -> Tree:
         spec = self.prepared.spec
         return self.prepared.new_tree(Structure(0, spec.window, spec.stride))
@@ -445,24 +466,45 @@ class _Fit:
     def _compare_on_held_out(self) -> History:
         """Replace the tree by a linear model, depth 0, if that predicts held-out rows better; draw new weights."""
         prepared = self.prepared
-        source = prepared.source
-        assert isinstance(source, MemorySource)
-        split = source.split(COMPARED_FRACTION, np.random.RandomState(int(prepared.seeds[0])))
-        rows, held_out = (source.rows(prepared.device, index) for index in split)
+        rows, held_out = self._rows_and_held_out()
         history = self._train(prepared.tree, rows, verbose=prepared.spec.verbose)
         if history.interrupted:
             return history
         linear = self._linear_tree()
         self._train(linear, rows)
-        is_better = self._error(linear, held_out) < self._error(prepared.tree, held_out)
+        is_better = self._is_better(linear, prepared.tree, held_out)
         prepared.rebuild(linear.structure if is_better else prepared.tree.structure)
         return history
 
-    def _error(self, tree: Tree, rows: Rows) -> float:
-        """Return the mean log loss or squared error of the members: likelihoods of values depend on few rows."""
-        loss, score = HeldOutEvaluation(tree, rows, self.prepared.spec.selection, batch_size=1024)()
+    def _choose_penalty(self) -> History:
+        """Set the recipe's penalty on terms to the one with which held-out rows are predicted best."""
+        prepared = self.prepared
+        rows, held_out = self._rows_and_held_out()
+        tree = prepared.new_tree(prepared.tree.structure, copies=len(PENALTY_FACTORS))
+        assert isinstance(tree.leaf, PathLeaf)
+        n_members = prepared.spec.members
+        tree.leaf.penalty_factors.copy_(torch.tensor(PENALTY_FACTORS).repeat(n_members).view(-1, 1, 1))
+        history = self._train(tree, rows, verbose=prepared.spec.verbose)
+        if history.interrupted:  # the weights so far are kept, those of the recipe's penalty
+            with torch.no_grad():
+                for parameter, trained in zip(prepared.tree.parameters(), tree.parameters(), strict=True):
+                    parameter.copy_(trained[:: len(PENALTY_FACTORS)])
+            return history
+        errors = self._errors(tree, held_out).view(n_members, -1).mean(0)
+        factor = PENALTY_FACTORS[int(errors.argmin())]
+        self.recipe = replace(self.recipe, sparsity=factor * self.recipe.sparsity)
+        return history
+
+    def _is_better(self, tree: Tree, other: Tree, rows: Rows) -> bool:
+        """Whether the members of a tree predict rows better than those of another one, on average."""
+        return bool(self._errors(tree, rows).mean() < self._errors(other, rows).mean())
+
+    def _errors(self, tree: Tree, rows: Rows) -> Tensor:
+        """Return the log loss or squared error of each member: likelihoods of values depend on few rows."""
+        spec = self.prepared.spec
+        loss, score = HeldOutEvaluation(tree, rows, "single" if spec.is_hard else spec.selection, batch_size=1024)()
         tree.eval()
-        return float(loss.mean()) if self.prepared.source.codec.is_classes else 1 - float(score.mean())
+        return loss if self.prepared.source.codec.is_classes else 1 - score
 
     def _refit(self, history: History) -> History | None:
         """Train again on all rows, each member up to its best epoch; if interrupted, restore the weights so far."""

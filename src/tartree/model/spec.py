@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
@@ -29,8 +30,27 @@ DEEP_ROWS = 1_000
 #: Parameters of `Tree.build`, beside the structure.
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
 
-#: What `readable` sets: at most eight leaves, one column a decision, curves, leaves that share what is above them.
-READABLE: dict[str, Any] = {"depth": 3, "numeric": "curve", "max_features": 1, "recipe": "readable", "leaf": Path()}
+#: What `readable` sets: one column a decision, curves, leaves that share what is above them.
+READABLE: dict[str, Any] = {"numeric": "curve", "max_features": 1, "recipe": "readable", "leaf": Path()}
+#: Parameters of another model: ``readable="auto"`` is True where all of them have their defaults.
+OTHER_MODEL: dict[str, Any] = {
+    "depth": "auto",
+    "window": 2,
+    "stride": None,
+    "decision_layers": 1,
+    "leaf_layers": 1,
+    "selection": "multi",
+    "members": 1,
+    "hidden": 100,
+    "dropout": 0.0,
+    "branching": "softmax",
+    "decision": None,
+    "leaf": None,
+    "numeric": "standard",
+    "recipe": "default",
+}
+#: Depth of readable trees: eight leaves, and more from so many rows on.
+READABLE_DEPTH, DEEP_READABLE_DEPTH, DEEP_READABLE_ROWS = 3, 6, 10_000
 
 EarlyStopping = bool | Literal["auto", "refit"]
 
@@ -60,8 +80,8 @@ class ModelSpec:
         Columns of the table that a decision may use.
     max_terms : int or None
         Terms of all leaves together.
-    is_hard : bool
-        Whether a trained tree sends each row along one path.
+    is_readable : bool
+        Whether `depth` "auto" is that of a tree to be read, and a trained one sends each row along one path.
     numeric, extrapolation : optional
         Of the `TableEncoder`.
     recipe : Recipe
@@ -100,7 +120,7 @@ class ModelSpec:
     leaf: LeafFactory | None = None
     max_features: int | None = None
     max_terms: int | None = None
-    is_hard: bool = False
+    is_readable: bool = False
     numeric: Literal["standard", "curve", "quantile", "plain"] = "standard"
     extrapolation: float | None = 0.1
     recipe: Recipe = RECIPES["default"]
@@ -138,7 +158,7 @@ class ModelSpec:
         ModelSpec
         """
         values = dict(parameters)
-        if values.pop("readable"):
+        if _is_readable(values.pop("readable"), values):
             values = {**values, **_readable(values)}
         changes = {name: values.pop(name) for name in ("epochs", "batch_size", "learning_rate")}
         callbacks = values.pop("callbacks")
@@ -160,6 +180,11 @@ class ModelSpec:
         return Limits(self.max_features, self.max_terms)
 
     @property
+    def is_hard(self) -> bool:
+        """Whether a trained tree sends each row along one path."""
+        return self.is_readable and self.branching == "softmax"
+
+    @property
     def tree_settings(self) -> dict[str, Any]:
         """Arguments of `Tree.build`, beside structure, features and output."""
         return {name: getattr(self, name) for name in TREE_SETTINGS}
@@ -178,6 +203,8 @@ class ModelSpec:
         """
         if self.depth != "auto":
             return self.depth
+        if self.is_readable:
+            return DEEP_READABLE_DEPTH if n_rows >= DEEP_READABLE_ROWS else READABLE_DEPTH
         may_be_deep = self.window == 2 and self.leaf_layers in (0, 1) and self.leaf is None
         return 6 if may_be_deep and n_rows >= DEEP_ROWS else 4
 
@@ -209,6 +236,23 @@ class ModelSpec:
         """
         has_plain_parts = self.leaf_layers == 1 and self.leaf is None and self.decision is None
         return self.depth == "auto" and has_plain_parts and n_rows >= DEEP_ROWS
+
+    def compares_penalties(self, n_rows: int) -> bool:
+        """Whether penalties on terms are compared on held-out rows: for a readable tree of neither few nor many rows.
+
+        Of few rows, held-out ones choose no better than chance; of many, the penalty is weak in any case.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows with weight.
+
+        Returns
+        -------
+        bool
+        """
+        has_penalty = self.recipe.sparsity > 0 and isinstance(self.leaf, Path) and self.max_terms is None
+        return self.is_readable and self.depth == "auto" and has_penalty and DEEP_ROWS <= n_rows < EARLY_STOPPING_ROWS
 
     def stopping(self, n_rows: int) -> bool | Literal["refit"]:
         """Resolve `early_stopping` for a number of rows.
@@ -278,13 +322,26 @@ class ModelSpec:
             raise ValueError(f"max_features limits linear decisions, decision_layers=1, got {other} beside it")
 
 
+def _is_readable(readable: bool | str, values: dict[str, Any]) -> bool:
+    """Resolve `readable` beside the other parameters."""
+    if readable == "auto":
+        return all(_is_default(values[name], default) for name, default in OTHER_MODEL.items())
+    if readable not in (True, False):
+        raise ValueError(f"readable must be True, False or 'auto', got {readable!r}")
+    return bool(readable)
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (isinstance(value, numbers.Number | str) and value == default)
+
+
 def _readable(values: dict[str, Any]) -> dict[str, Any]:
     """Return what `readable` sets, for parameters that have their defaults."""
-    unset = {"depth": "auto", "numeric": "standard", "max_features": None, "recipe": "default", "leaf": None}
+    unset = {"numeric": "standard", "max_features": None, "recipe": "default", "leaf": None}
     readable = {name: value for name, value in READABLE.items() if values[name] == unset[name]}
     if values["leaf_layers"] != 1:
         readable.pop("leaf", None)
-    return {**readable, "is_hard": values["branching"] == "softmax"}
+    return {**readable, "is_readable": True}
 
 
 def _recipe(recipe: str | Recipe, changes: dict[str, Any]) -> Recipe:

@@ -56,6 +56,7 @@ class PathLeaf(Family):
 
     paths: Tensor  # (nodes, leaves)
     shares: Tensor  # (nodes,): of the function of a node in a leaf, at most
+    penalty_factors: Tensor  # (members, 1, 1): of the penalty on terms
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class PathLeaf(Family):
         paths[1:] *= scale
         self.register_buffer("paths", torch.from_numpy(paths).float(), persistent=False)
         self.register_buffer("shares", torch.from_numpy(paths.max(axis=1)).float(), persistent=False)
+        self.register_buffer("penalty_factors", torch.ones(members, 1, 1), persistent=False)
         self.nodes = GroupedMLP(n_features, [n_numbers] * len(paths), members=members)
         columns = range(n_features) if columns is None else columns
         node = np.repeat(np.arange(len(paths)), n_numbers).tolist()
@@ -114,9 +116,10 @@ class PathLeaf(Family):
         weight, bias = self.nodes.weights[0], self.nodes.biases[0]
         assert weight.grad is not None
         assert bias.grad is not None
-        strengths = strength * math.sqrt(math.log(self.groups.n_columns + 2)) * self.shares[:, None]  # (nodes, 1)
+        scale = strength * math.sqrt(math.log(self.groups.n_columns + 2))
+        strengths = scale * self.penalty_factors * self.shares[:, None]  # (members, nodes, 1)
         weight.grad.addcmul_(weight, self.groups.spread(strengths / self._norms()))
-        factors = strengths[1:] / self._bias_norms()
+        factors = strengths[:, 1:] / self._bias_norms()
         bias.grad.view_as(self._constants)[:, 1:].addcmul_(self._constants[:, 1:], factors)
 
     @torch.no_grad()

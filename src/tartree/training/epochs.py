@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -16,7 +17,7 @@ from tartree.training.adam import rate_table
 from tartree.training.batches import Batch, MemberRows, Rows, TensorRows
 from tartree.training.jitter import Jitter
 from tartree.training.recipe import Recipe
-from tartree.training.redundancy import participation, tables_of
+from tartree.training.redundancy import participation, step_factor, tables_of
 from tartree.training.step import Step
 from tartree.training.stream import StreamRows
 from tartree.training.worker_group import SINGLE_WORKER, WorkerGroup
@@ -50,9 +51,18 @@ def make_epochs(
         raise ValueError(
             f"a worker group must learn from a stream, got {type(rows).__name__} for {workers.size} workers"
         )
+    recipe = recipe_for(recipe, rows)
     if isinstance(rows, TensorRows | MemberRows) and dispatch.captures_training(tree, rows.x, resumable=resumable):
         return CapturedEpochs(tree, rows, recipe)
     return EagerEpochs(tree, rows, recipe, generator)
+
+
+def recipe_for(recipe: Recipe, rows: Rows) -> Recipe:
+    """Return a recipe with shorter steps where many features of curves rise and fall together."""
+    if rows.curves is None:
+        return recipe
+    factor = min(step_factor(x) for x in tables_of(rows))
+    return recipe if factor == 1 else replace(recipe, learning_rate=factor * recipe.learning_rate)
 
 
 def jitter_of(recipe: Recipe, rows: Rows) -> Jitter:

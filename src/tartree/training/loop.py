@@ -106,7 +106,7 @@ def train(
             epoch = Epoch(
                 len(history) + 1,
                 recipe.epochs,
-                recipe.rate(len(history) / recipe.epochs),
+                epochs.step.recipe.rate(len(history) / recipe.epochs),
                 _array(loss),
                 None if validation_loss is None else _array(validation_loss),
                 None if validation_score is None else _array(validation_score),

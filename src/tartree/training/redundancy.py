@@ -1,7 +1,8 @@
-"""Effective number of independent features, by which noise is scaled."""
+"""Effective number of independent features, by which noise and steps are scaled."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import torch
@@ -11,6 +12,9 @@ from tartree.training.batches import MemberRows, Rows, TensorRows
 
 #: Rows that correlations are computed from, at most.
 SAMPLE_ROWS = 1024
+#: Features of curves, for the root of their independent number, from which on steps are shorter: those of all features
+#: add up where features rise and fall together. On tables of spectra, training diverged from here on.
+MANY_FEATURES = 200
 
 
 def tables_of(rows: Rows) -> Iterator[Tensor]:
@@ -48,3 +52,14 @@ def participation(x: Tensor) -> float:
     squares = float((products / n_rows).square().sum())
     by_chance = n_features * (n_features - 1) / (n_rows - 1)
     return n_features**2 / (n_features + max(0.0, squares - n_features - by_chance))
+
+
+def step_factor(x: Tensor) -> float:
+    """Return what the learning rate of encoded rows with curves is multiplied by, at most 1.
+
+    >>> x = torch.randn(100, 3, generator=torch.Generator().manual_seed(0))
+    >>> step_factor(x), round(step_factor(x.repeat(1, 400)), 3)
+    (1.0, 0.084)
+    """
+    ratio = x.shape[-1] / math.sqrt(max(participation(x), 1.0))
+    return min(1.0, (MANY_FEATURES / ratio) ** 2) if ratio else 1.0
