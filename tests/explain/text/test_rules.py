@@ -122,7 +122,7 @@ def test_followed_text_of_numbers_that_are_scaled_by_ranks():
     X = pd.DataFrame({"income": x})
     model = TartRegressor(readable=True, depth=1, epochs=40, random_state=0).fit(X, y)
     values = follow(explain.export_text(model, max_terms=1000), X).to_numpy()[:, 0]
-    assert np.abs(values - model.predict(X)).max() <= 0.03 * y.std()
+    assert np.abs(values - model.predict(X)).max() <= 0.05 * y.std()
 
 
 def test_missing_values_and_levels_that_training_did_not_see():

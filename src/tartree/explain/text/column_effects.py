@@ -20,9 +20,9 @@ from tartree.table.columns.numeric import Numeric
 
 FloatArray = NDArray[np.float64]
 #: Largest distance between a curve and its points, as a share of its range, where numbers are scaled by ranks.
-CURVE_ERROR = 0.002
+CURVE_ERROR = 0.005
 #: Points that are added to a curve at most, where numbers are scaled by ranks.
-MOST_ADDED = 40
+MOST_ADDED = 24
 #: Rounding error of a point, as a share of the distance to the next one.
 POINT_ERROR = 0.005
 #: Words for levels that are rare or were not seen in training, and for missing values.
@@ -72,14 +72,21 @@ class ColumnEffect:
         amounts = [part for _, part in (*self.points, *self.levels)]
         return max(map(abs, [*amounts, 0.0 if self.missing is None else self.missing]), default=0.0)
 
-    def text(self, step: float) -> str:
-        """Return the effect as text, with amounts rounded to multiples of a step, or finer if all are small."""
+    def text(self, step: float, most_levels: int | None = None) -> str:
+        """Return the effect as text, with amounts rounded to multiples of a step, or finer if all are small.
+
+        Of more than `most_levels` levels the strongest are written out, and the others counted.
+        """
         size = self.size
         if 0 < size < 10 * step:
             step = 10.0 ** (math.floor(math.log10(size)) - 1)
         parts = []
         if self.kind == "levels":
-            parts = [f"{amount_text(part, step)} {level}" for level, part in self.levels if part]
+            levels = [(level, part) for level, part in self.levels if part]
+            strongest = sorted(levels, key=lambda pair: -abs(pair[1]))[:most_levels]
+            parts = [f"{amount_text(part, step)} {level}" for level, part in levels if (level, part) in strongest]
+            if len(parts) < len(levels):
+                parts.append(f"and {len(levels) - len(parts)} more levels")
         else:
             points = zip(self.points, self.point_texts, strict=True)
             parts = [f"{amount_text(part, step)} at {x}" for (_, part), x in points]
@@ -149,6 +156,39 @@ def amount_text(amount: float, step: float) -> str:
 
 def _digits_text(value: float) -> str:
     return exact_text(float(f"{value:.5g}"))
+
+
+def effects_sum(effects: Sequence[ColumnEffect]) -> ColumnEffect:
+    """Return the sum of effects of one column.
+
+    >>> red = ColumnEffect(0, "colour", "levels", levels=(("red", 0.5),))
+    >>> effects_sum([red, red]).levels
+    (('red', 1.0),)
+    """
+    first = effects[0]
+    levels: dict[str, float] = {}
+    for level, part in (pair for effect in effects for pair in effect.levels):
+        levels[level] = levels.get(level, 0.0) + part
+    curves = [effect for effect in effects if effect.points]
+    texts = {x: text for effect in curves for (x, _), text in zip(effect.points, effect.point_texts, strict=True)}
+    values = np.array(sorted(texts))
+    parts = np.zeros(len(values))
+    for effect in curves:
+        parts += np.interp(values, *np.array(effect.points).T)
+    limits = [effect.limits for effect in curves if effect.limits is not None]
+    missing = [effect.missing for effect in effects if effect.missing is not None]
+    return ColumnEffect(
+        first.column,
+        first.name,
+        first.kind,
+        points=tuple(zip(values.tolist(), parts.tolist(), strict=True)),
+        point_texts=tuple(texts[value] for value in values.tolist()),
+        limits=(sum(low for low, _ in limits), sum(high for _, high in limits)) if limits else None,
+        slope=sum(effect.slope for effect in effects),
+        levels=tuple(levels.items()),
+        missing=sum(missing) if missing else None,
+        strength=math.sqrt(sum(effect.strength**2 for effect in effects)),
+    )
 
 
 def column_effects(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from tartree.explain.text.column_effects import ANOTHER, MISSING, ColumnEffect, amount_text
 from tartree.explain.text.number_text import format_number, percent
+from tartree.explain.text.terms import TEXT_LEVELS
 from tartree.explain.tree_view.views import ColumnView, CorrectionView, TreeView
 
 #: Digits behind the decimal point of log odds and logits.
@@ -43,7 +44,7 @@ def correction_lines(
     rest = correction.n_effects - len(shown)
     plus = ", plus" if is_root or constant != "0" else " by"
     lines = [f"{indent}{lead}{plus if correction.n_effects else ''}"]
-    lines += [f"{indent}    {effect.name}: {effect.text(step)}" for effect in shown]
+    lines += [f"{indent}    {effect.name}: {effect.text(step, max(max_terms, TEXT_LEVELS))}" for effect in shown]
     if rest:
         lines.append(f"{indent}    and {rest} smaller term{'s' * (rest > 1)}")
     return lines

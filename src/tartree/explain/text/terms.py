@@ -71,6 +71,11 @@ class LinearView:
     effects: tuple[ColumnEffect, ...] = ()  # of conditions with curves or levels: by column, the strongest first
     n_effects: int = 0  # with those that are not listed
 
+    @property
+    def is_one_column(self) -> bool:
+        """Whether the function is linear in the features of at most one column, so that its condition is short."""
+        return self.method != "gradient" and (self.n_terms < 2 or self.n_effects == 1)
+
     def text_of(self, max_terms: int) -> str:
         """Return the sum as text, with at most `max_terms` terms written out and the others counted."""
         shown = self.terms[:max_terms]
