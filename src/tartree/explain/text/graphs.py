@@ -148,7 +148,7 @@ def _terms(function: Any, max_terms: int, lead: str) -> list[str]:
     """Return a condition as several lines, one for each term."""
     if function.method == "gradient" and function.terms:
         return [f"{lead} a function, mostly of", *(_short(term.name) for term in function.terms[:max_terms])]
-    if function.n_terms <= 1:
+    if function.is_one_column:
         return [_short(f"{lead} {function.condition_of(max_terms)}")]
     lines = [lead]
     for k, term in enumerate(function.terms[:max_terms]):
