@@ -93,6 +93,8 @@ class LinearView:
 
     def opposite_of(self, max_terms: int) -> str | None:
         """Return when the function is not above 0, None where this is an inequality turned round."""
+        if self.n_effects > 1:
+            return None
         if self.n_effects == 1 and self.n_terms > 1 and self.effects[0].kind == "levels":
             return self._set_texts(max_terms)[1]
         return self.opposite
@@ -182,7 +184,8 @@ def linear_view(
     if effects and encoded_bias is not None:
         if n_effects > 1:
             effects = effects[:max_terms]
-            condition, opposite = _effects_text(effects[:TEXT_TERMS], n_effects, encoded_bias), None
+            above, below = _short_texts(effects, n_effects, encoded_bias)
+            condition, opposite = above, below
         elif len(alive) > 1:
             condition, opposite = _column_texts(effects[0], features, curves, weights * unit_scale, encoded_bias)
     text = _sum_text(shown, len(alive) - len(shown), total)
@@ -269,6 +272,16 @@ def _column_texts(
     if effect.missing + bias > 0:
         return f"{above} or {is_missing}", below
     return above, f"{below} or {is_missing}"
+
+
+def _short_texts(effects: Sequence[ColumnEffect], n_effects: int, bias: float) -> tuple[str, str]:
+    """Return when the effects of several columns and a constant are above 0, and when not, without their numbers."""
+    names = [effect.name for effect in effects[:TEXT_TERMS]]
+    rest = n_effects - len(names)
+    if rest:
+        names.append(f"{rest} other column{'s' if rest > 1 else ''}")
+    text = f"effects of {', '.join(names[:-1])} and {names[-1]}"
+    return f"{text} > {format_number(-bias)}", f"{text} <= {format_number(-bias)}"
 
 
 def _effects_text(effects: Sequence[ColumnEffect], n_effects: int, bias: float) -> str:

@@ -66,7 +66,10 @@ def conditions_of(
         if parameters is None and gradients is None:
             return ConditionView("gradient", (), ("a function",) * len(node.children))
         functions = tuple(function(logit) for logit in node.logits)
-        return ConditionView(kind, functions, branch_texts(functions, TEXT_TERMS))  # type: ignore[arg-type]
+        texts = branch_texts(functions, TEXT_TERMS)
+        if len(functions) == 1 and functions[0].n_effects > 1 and functions[0].opposite is not None:
+            texts = functions[0].condition, functions[0].opposite  # curves of several columns, without their numbers
+        return ConditionView(kind, functions, texts)  # type: ignore[arg-type]
 
     return tuple(condition(node) for node in nodes)
 
