@@ -24,9 +24,8 @@ def test_points_and_what_is_beyond_them(numeric, extrapolation):
     )
     wanted = encoder.transform(frame).astype(float) @ weights
     points, parts = np.array(effect.points).T
-    np.testing.assert_allclose(
-        np.interp(x[:-1], points, parts), wanted[:-1], atol=0.03 if numeric == "quantile" else 1e-4
-    )
+    tolerance = 0.03 if numeric == "quantile" else 1e-4
+    np.testing.assert_allclose(np.interp(x[:-1], points, parts), wanted[:-1], atol=tolerance)
     assert effect.missing == pytest.approx(wanted[-1], abs=1e-4)
     distance = np.array([5.0, 50.0])
     far = encoder.transform(pd.DataFrame({"x": 100 + distance})).astype(float) @ weights
