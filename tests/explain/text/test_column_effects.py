@@ -11,7 +11,9 @@ from tartree.table import TableEncoder
 def effects_of(frame, weights, **parameters):
     encoder = TableEncoder(min_count=1, **parameters).fit(frame)
     weights = np.resize(np.asarray(weights, dtype=float), len(encoder.features_))
-    return encoder, weights, column_effects(encoder.columns_, encoder.features_, weights, np.ones(len(weights)))
+    effects, n_effects = column_effects(encoder.columns_, encoder.features_, weights, np.ones(len(weights)))
+    assert n_effects == len(effects)
+    return encoder, weights, effects
 
 
 @pytest.mark.parametrize("extrapolation", [0.1, None])

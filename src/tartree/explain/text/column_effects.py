@@ -198,7 +198,8 @@ def column_effects(
     spread: FloatArray,
     *,
     unit_scale: float = 1.0,
-) -> tuple[ColumnEffect, ...]:
+    most: int | None = None,
+) -> tuple[tuple[ColumnEffect, ...], int]:
     """Return the effects of the columns of a linear function, the strongest first; with its bias they add up to it.
 
     Parameters
@@ -211,26 +212,34 @@ def column_effects(
         Standard deviations of the encoded features.
     unit_scale : float, default=1.0
         Factor of the function, such as the scale of a target.
+    most : int, optional
+        Maximum number of effects.
 
     Returns
     -------
     effects : tuple of ColumnEffect
+    n_effects : int
+        Number of columns with an effect.
     """
-    used = np.flatnonzero(weights)
     by_column: dict[int, list[int]] = {}
-    for k, feature in enumerate(features):
-        by_column.setdefault(feature.column, []).append(k)
-    chosen = sorted({features[k].column for k in used.tolist()})
-    effects = [
-        column_effect(
-            columns[column],
-            [features[k] for k in by_column[column]],
-            weights[by_column[column]] * unit_scale,
-            spread[by_column[column]],
-        )
-        for column in chosen
-    ]
-    return tuple(sorted(effects, key=lambda effect: -effect.strength))
+    for k in np.flatnonzero(weights).tolist():
+        by_column.setdefault(features[k].column, []).append(k)
+    chosen = sorted(by_column)
+    if most is not None and len(chosen) > 2 * most + 8:  # wide tables: the others are far weaker
+        sizes = {column: float(np.square(weights[used] * spread[used]).sum()) for column, used in by_column.items()}
+        chosen = sorted(sorted(chosen, key=lambda column: -sizes[column])[: 2 * most + 8])
+    effects = []
+    for column in chosen:
+        start = by_column[column][0]
+        while start and features[start - 1].column == column:
+            start -= 1
+        end = start
+        while end < len(features) and features[end].column == column:
+            end += 1
+        own = slice(start, end)
+        effects.append(column_effect(columns[column], features[own], weights[own] * unit_scale, spread[own]))
+    effects.sort(key=lambda effect: -effect.strength)
+    return tuple(effects[:most]), len(by_column)
 
 
 def column_effect(column: Column, features: Sequence[Feature], weights: FloatArray, spread: FloatArray) -> ColumnEffect:

@@ -176,16 +176,13 @@ def linear_view(
     else:
         condition = _condition_text(shown, len(alive), total)
     effects: tuple[ColumnEffect, ...] = ()
-    if columns is not None and bias is not None and len(alive) and (curves or len(alive) > 1):
-        effects = column_effects(columns, features, weights * unit_scale, spread)
-    n_effects = len(effects)
-    if n_effects > 1 and not curves:
-        effects, n_effects = (), 0  # straight lines and levels of several columns: a sum of terms
-    if effects and encoded_bias is not None:
+    n_effects = 0
+    # Straight lines and levels of several columns are a sum of terms.
+    by_column = curves or (len(alive) > 1 and len({features[k].column for k in alive.tolist()}) == 1)
+    if columns is not None and encoded_bias is not None and len(alive) and by_column:
+        effects, n_effects = column_effects(columns, features, weights, spread, unit_scale=unit_scale, most=max_terms)
         if n_effects > 1:
-            effects = effects[:max_terms]
-            above, below = _short_texts(effects, n_effects, encoded_bias)
-            condition, opposite = above, below
+            condition, opposite = _short_texts(effects, n_effects, encoded_bias)
         elif len(alive) > 1:
             condition, opposite = _column_texts(effects[0], features, curves, weights * unit_scale, encoded_bias)
     text = _sum_text(shown, len(alive) - len(shown), total)

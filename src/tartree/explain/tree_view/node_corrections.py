@@ -45,11 +45,11 @@ def corrections_of(
     for node in range(len(mixed)):
         functions = []
         for k, (middle, unit) in enumerate(units):
-            effects = column_effects(
-                encoder.columns_, encoder.features_, mixed[node, k], spread, unit_scale=float(unit)
+            effects, n_effects = column_effects(
+                encoder.columns_, encoder.features_, mixed[node, k], spread, unit_scale=float(unit), most=max_terms
             )
             constant = float(constants[node, k]) * unit + (middle if node == 0 else 0.0)
-            functions.append(CorrectionView(names[k], constant, effects[:max_terms], len(effects)))
+            functions.append(CorrectionView(names[k], constant, effects, n_effects))
         result.append(tuple(functions))
     return tuple(result)
 
@@ -67,6 +67,9 @@ def shared_weights(tree: Tree, member: int, columns: NDArray[np.intp]) -> tuple[
     is_shown = (tree.output.functions() != 0).any(axis=0)  # (numbers,): the others are no part of any text
     of_leaves = of_leaves.reshape(structure.n_leaves, n_numbers, -1) * is_shown[:, None]
     constants = constants.reshape(structure.n_leaves, n_numbers) * is_shown
+    is_hard = tree.branching.activation.name == "hard"
+    if not is_hard and not _has_equal_weights(of_leaves):
+        return None
     weights = np.zeros((sum(structure.widths), *of_leaves.shape[1:]))
     n_separate = n_shared = 0
     for column in np.unique(columns):
@@ -74,5 +77,13 @@ def shared_weights(tree: Tree, member: int, columns: NDArray[np.intp]) -> tuple[
         weights[:, :, features] = shared_parts(of_leaves[:, :, features], structure)
         n_separate += int(np.count_nonzero(of_leaves[:, :, features].any(axis=(1, 2))))
         n_shared += int(np.count_nonzero(weights[:, :, features].any(axis=(1, 2))))
-    is_hard = tree.branching.activation.name == "hard"
     return (weights, shared_parts(constants, structure)) if is_hard or n_shared < n_separate else None
+
+
+def _has_equal_weights(of_leaves: FloatArray) -> bool:
+    """Return whether two leaves have the same weights of a feature, other than 0; leaves of most models have none."""
+    n_numbers = of_leaves.shape[1]
+    keys = np.sort(
+        np.einsum("unf,n->uf", of_leaves, np.sqrt(np.arange(2, n_numbers + 2))), axis=0
+    )  # (leaves, features)
+    return bool(((keys[1:] == keys[:-1]) & (keys[1:] != 0)).any())
