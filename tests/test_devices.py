@@ -361,10 +361,13 @@ def test_pictures(models):
     from tartree.explain import plots
 
     model = models["classifier"]
+    readable = TartClassifier(readable=True, **FAST).fit(X, LABEL)
+    assert explain.export_text(readable, X, LABEL, max_terms=100).startswith("all rows: ")
     walked = {
         "plot_assignment": lambda: plots.plot_assignment(model, X),
         "plot_condition": lambda: plots.plot_condition(model, X),
         "plot_contributions": lambda: plots.plot_contributions(model, SOME),
+        "plot_curves": lambda: (plots.plot_curves(readable), plots.plot_curves(readable, X)),
         "plot_history": lambda: plots.plot_history(model),
         "plot_importances": lambda: plots.plot_importances(model),
         "plot_leaves": lambda: plots.plot_leaves(model, X, LABEL),

@@ -156,6 +156,7 @@ COUNTS = {
 #: Those whose effect is not a plain count, and the tests below.
 OTHERS = {
     ("plots.plot_contributions", "max_columns"),
+    ("plots.plot_curves", "max_columns"),
     ("plots.plot_importances", "max_features"),
     ("explain.counterfactual", "max_columns"),
     ("explain.simplify", "max_leaves"),
@@ -211,6 +212,15 @@ def test_bars_of_columns(linear):
         shown = [label for label in labels(plots.plot_contributions(model, X, max_columns=k)) if named(label)]
         assert len(shown) == (k if k < N_COLUMNS - 1 else N_COLUMNS)
         assert len(labels(plots.plot_importances(model, X, y, max_features=k))) == len(shown)
+
+
+def test_panels_of_curves(linear):
+    _, X, y = linear
+    model = TartClassifier(readable=True, depth=1, epochs=5, random_state=0).fit(X, y)
+    most = len(plots.plot_curves(model, max_columns=40).axes)
+    assert most > 4
+    for k in (1, 4, 7):
+        assert len(plots.plot_curves(model, max_columns=k).axes) == min(k, most)
 
 
 def test_columns_of_a_change(linear):

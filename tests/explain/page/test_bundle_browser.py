@@ -67,6 +67,9 @@ MODELS = {
     "mixed table": lambda: fitted(TartClassifier(depth=3), patients()),
     "quantile": lambda: fitted(TartClassifier(depth=2, numeric="quantile"), patients()),
     "regression": lambda: fitted(TartRegressor(depth=2), patients()),
+    "readable": lambda: fitted(TartClassifier(readable=True), patients()),
+    "readable, three classes": lambda: fitted(TartClassifier(readable=True, max_features=2), measurements()),
+    "readable regression": lambda: fitted(TartRegressor(readable=True), patients()),
     "single leaf regression": lambda: fitted(TartRegressor(depth=2, members=2, selection="single"), measurements()),
 }
 
@@ -612,3 +615,69 @@ def test_fields_of_times_stay_within_their_place(browser, tmp_path):
     wider = "[...document.querySelectorAll('.field')].map((field) => field.scrollWidth - field.clientWidth)"
     assert page.evaluate(wider) == [0, 0, 0]
     page.close()
+
+
+def test_the_model_for_all_rows_is_shown_once(report, visit):
+    path, model, _, _ = report("readable")
+    page = visit(path)
+    root = explain.view(model, max_terms=40).members[0].corrections[0][0]
+    figures = page.locator("#shared figure")
+    assert figures.count() == len(root.effects)
+    drawn = page.locator("#shared figcaption").all_inner_texts()
+    assert sorted(drawn) == sorted(effect.name for effect in root.effects)
+    for effect in root.effects:
+        figure = figures.nth(drawn.index(effect.name))
+        spoken = figure.locator("svg").get_attribute("aria-label")
+        assert spoken.startswith(f"{effect.name}: ")
+        assert spoken.count(" for ") == len(effect.levels) + (effect.missing is not None)
+        assert spoken.count(" at ") == len(effect.points)
+        assert figure.locator(".rows").count() >= 2
+        assert figure.locator("path.effect-line").count() == (1 if effect.points else 0)
+
+
+@pytest.mark.parametrize("name", ["readable", "readable, three classes", "readable regression"])
+def test_details_show_what_leaves_change(report, visit, name):
+    path, model, table, y = report(name)
+    page = visit(path)
+    tree = explain.view(model, table, y, max_terms=40)
+    page.locator("#row-choice input").first.fill("3")
+    page.locator("#row-choice input").first.press("Enter")
+    corrections = tree.members[0].corrections
+    functions = 3 if name == "readable, three classes" else 1
+    for leaf in tree.leaves:
+        page.locator(f"[role=treeitem][aria-label^='Leaf {leaf.leaf + 1},']").click()
+        number, path_numbers = leaf.number, []
+        while number:
+            path_numbers.append(number)
+            number = tree.nodes[number].parents[0]
+        changed = {e.column for n in path_numbers for e in corrections[n][0].effects}
+        details = page.locator("#node-details")
+        if not any(f.n_effects or f.constant for n in path_numbers for f in corrections[n]):
+            assert "Predicts as the model for all rows." in details.inner_text()
+        elif functions == 1:
+            assert details.locator("figure").count() == min(6, len(changed))
+    page.locator("[role=treeitem][aria-level='1']").click()
+    condition = tree.members[0].conditions[0]
+    text = page.locator("#node-details .conditions").inner_text()
+    if condition.functions[0].is_one_column:
+        assert condition.texts[0] in text
+    else:
+        assert "when the sum below is above" in text
+        assert page.locator("#node-details figure").count() == 2
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_charts_of_columns_stay_within_their_cards(report, visit, width):
+    page = visit(report("readable")[0], width=width)
+    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(overflow) <= 0
+    outside = """() => [...document.querySelectorAll("#shared svg")].filter((svg) => {
+      const card = svg.closest(".card").getBoundingClientRect();
+      const box = svg.getBoundingClientRect();
+      return box.left < card.left || box.right > card.right;
+    }).length"""
+    assert page.evaluate(outside) == 0
+
+
+def test_other_models_have_no_shared_model(report, visit):
+    assert visit(report("default")[0]).locator("#shared").is_hidden()

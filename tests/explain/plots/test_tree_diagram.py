@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from tartree import TartClassifier
+from tartree import TartClassifier, TartRegressor
 from tartree.explain import view
 
 matplotlib = pytest.importorskip("matplotlib", reason="pictures need the extra plot")
@@ -18,6 +18,7 @@ from tartree.explain import plots  # noqa: E402
 from tartree.explain.plots import style  # noqa: E402
 from tartree.explain.plots.painters import Cards, Flows, Labels  # noqa: E402
 from tartree.explain.plots.scene import make_scene  # noqa: E402
+from tests.explain.models import patients  # noqa: E402
 from tests.explain.plots.figures import SHAPES, by_gid, check_texts, texts_of  # noqa: E402
 
 # Trees
@@ -136,6 +137,32 @@ def test_words_of_the_user_and_subfigures(trees):
     written = [text.get_text() for text in ax.texts]
     assert set(words.values()) <= set(written)
     check_texts(ax.figure.figure)
+
+
+# Readable models
+
+
+@pytest.mark.parametrize("task", ["two classes", "three classes", "regression", "two columns a decision"])
+def test_readable_models_have_written_conditions_and_sparklines_of_changes(task):
+    frame, labels, values = patients(300)
+    settings = {"readable": True, "epochs": 40, "random_state": 0, "device": "cpu"}
+    y = {"two classes": labels == "high", "three classes": labels, "regression": values}.get(task, labels == "high")
+    if task == "two columns a decision":
+        settings["max_features"] = 2
+    model = (TartRegressor if task == "regression" else TartClassifier)(**settings).fit(frame, y)
+    tree = view(model, frame, y)
+    for row in (None, view(model, frame[3:4])):
+        ax = plots.plot_tree(tree, row=row)
+        check_texts(ax.figure)
+        written = {text.get_text() for text in texts_of(ax.figure)}
+        conditions = [c for c in tree.members[0].conditions if c is not None and c.functions]
+        if task == "two columns a decision":
+            assert any(text.startswith("where the sum is above ") for text in written)
+        else:
+            assert all(c.texts[0] in written for c in conditions if len(c.texts[0]) < 40)
+        assert written & {"changes, compared with all rows", "as for all rows"}
+    check_texts(plots.plot_condition(model, frame, node=0).figure)
+    check_texts(plots.plot_condition(model, frame, node=len(tree.nodes) - 1, row=3).figure)
 
 
 # Bars

@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tartree import Structure, TartClassifier, TartRegressor
+from tartree import Structure, TartClassifier, TartRegressor, explain
 from tartree.explain import view
 from tartree.explain.text.graphs import export_dot, export_mermaid
 from tartree.explain.tree_view.layout import outline
+from tests.explain.models import patients
 
 NASTY = ['a"b<c>|{}', "x\\", "];\n evil -> n0", "end", "`code`", "_u_ #35;", "<script>alert(1)</script>", "\\N -->|x|"]
 CLASSES = ['cl"ass', "<b>", "} n0 -> n1"]
@@ -143,3 +144,13 @@ def test_an_estimator_needs_no_view_and_wrong_members_are_refused(nasty):
     for export in (export_dot, export_mermaid):
         with pytest.raises(ValueError, match="member must be from 0 to 0, got 1"):
             export(model, member=1)
+
+
+def test_conditions_of_readable_models():
+    frame, labels, _ = patients(300)
+    model = TartClassifier(readable=True, max_features=2, epochs=40, random_state=0).fit(frame, labels == "high")
+    assert "effect of " in explain.export_mermaid(model, frame)
+    assert "curve of" not in explain.export_dot(model, frame)
+    model = TartClassifier(readable=True, epochs=40, random_state=0).fit(frame, labels == "high")
+    text = explain.export_dot(model, frame)
+    assert all(c.texts[0] in text for c in explain.view(model).members[0].conditions if c and len(c.texts[0]) < 50)

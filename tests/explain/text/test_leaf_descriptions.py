@@ -31,3 +31,9 @@ def test_special_columns():
     model = TartClassifier(depth=1, leaf_layers=0, epochs=100, random_state=0).fit(X, X[:, 1] > 0)
     texts = [leaf.special[0] for leaf in explain.describe_leaves(model, X)]
     assert {text.split(":")[0] for text in texts} == {"x1 is higher", "x1 is lower"}
+
+
+def test_bins_of_curves_are_not_described():
+    model, X = fit("default", numeric="curve")
+    for leaf in explain.describe_leaves(model, X, max_special=20):
+        assert not any(" from " in text for text in leaf.special)

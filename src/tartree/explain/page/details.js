@@ -1,5 +1,6 @@
 // Details of a node: its decision or prediction, the rows that arrive, and its effect on the chosen row.
 
+import { changeParts, decisionCharts } from "./effects.js";
 import { classColour, element } from "./elements.js";
 import { countText, numberText, shareText, signedText, valueText } from "./numbers.js";
 import { branchName, termLabel, weightText } from "./labels.js";
@@ -22,7 +23,8 @@ export function nodeDetails(scene, node, { onRow, onToggle }) {
   if (scene.row) parts.push(rowFacts(scene, node));
   if (node.kind === "decision") parts.push(...decisionParts(scene, node));
   if (node.kind === "joint") parts.push(element("p", {}, "Passes its whole arrival on to its child."));
-  if (node.kind === "leaf") parts.push(...leafParts(scene, node));
+  if (scene.corrections) parts.push(...changeParts(scene, node));
+  else if (node.kind === "leaf") parts.push(...leafParts(scene, node));
   if (data && data.typical) parts.push(typicalRows(scene, data.typical, onRow));
   if (node.kind !== "leaf" && node !== scene.graph.root) {
     const isOpen = scene.chosen.open.has(node);
@@ -33,6 +35,7 @@ export function nodeDetails(scene, node, { onRow, onToggle }) {
 }
 
 function rowsFacts({ report, target }, data) {
+  if (data.arrival === 0) return element("p", { class: "muted" }, "None of the rows arrives here.");
   const facts = [
     fact(
       "Rows",
@@ -109,8 +112,10 @@ function decisionParts(scene, node) {
     if (!entry) return parts;
     const name = (branch) =>
       element("strong", { class: `branch-name branch-${branch}` }, capital(branchName(branch, 2)));
-    const when = condition.kind === "gradient" ? " where its sum is above 0" : ` when ${condition.texts[0]}`;
+    let when = condition.kind === "gradient" ? " where its sum is above 0" : ` when ${condition.texts[0]}`;
+    if (entry.nEffects > 1) when = ` when the sum below is above ${numberText(-entry.encodedBias)}`;
     parts.push(element("p", { class: "conditions" }, name(0), `${when}. `, name(1), " otherwise."));
+    if (entry.effects.length) return [...parts, ...decisionCharts(scene, condition)];
     parts.push(termBars(scene, entry, ["◀ lower", "upper ▶"], ["var(--branch-1)", "var(--branch-0)"]));
     return parts;
   }

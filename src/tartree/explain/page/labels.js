@@ -45,13 +45,14 @@ export function weightText(report, feature, weight) {
 
 /** The one or two strongest features of a decision, as a title. */
 export function decisionTitle(report, condition) {
-  return decisionLabels(report, condition).join(", ");
+  return decisionLabels(report, condition).join(condition && condition.isShort ? " " : ", ");
 }
 
 /** The same, one feature each. */
 export function decisionLabels(report, condition) {
   if (!condition || condition.kind === "pass") return ["passes on"];
   if (condition.kind === "even") return ["even split"];
+  if (condition.isShort && condition.functions[0].terms.length) return shortLabels(report, condition);
   const strongest = new Map();
   for (const { terms } of condition.functions) {
     for (const [feature, , , strength] of terms) {
@@ -64,9 +65,17 @@ export function decisionLabels(report, condition) {
   return names.map(([feature]) => report.features[feature].label);
 }
 
+// The condition of one column; a long one on two lines, after the name of the column.
+function shortLabels(report, condition) {
+  const [text] = condition.texts;
+  const { name } = report.columns[report.features[condition.functions[0].terms[0][0]].column];
+  return text.length > 18 && text.startsWith(`${name} `) ? [name, text.slice(name.length + 1)] : [text];
+}
+
 /** The prediction of a leaf or a part of the tree, as [most probable class, its share], or [value]. */
 export function answerLabels(report, data, target = 0) {
   if (!data) return [""];
+  if (data.arrival === 0) return ["no rows"];
   if (report.task === "regression") return [numberText(data.predicted[target])];
   const best = data.predicted.indexOf(Math.max(...data.predicted));
   return [report.outputs[best], shareText(data.predicted[best])];

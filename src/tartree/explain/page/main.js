@@ -2,6 +2,7 @@
 
 import { chartCards } from "./charts.js";
 import { nodeDetails } from "./details.js";
+import { sharedCharts } from "./effects.js";
 import { byId, element, show } from "./elements.js";
 import { encodeRow } from "./encoder.js";
 import { openModel, predict, readLeaf } from "./engine.js";
@@ -132,6 +133,7 @@ function makeScene() {
     target: report.task === "regression" ? state.target : 0,
     range: [Math.min(...leafValues), Math.max(...leafValues)],
     condition: (node) => member.conditions[node.number],
+    corrections: member.corrections,
     leafModel: (node) => member.leafModels[node.index],
     flow: (link) => (member.flows ? member.flows[link.edge] : 1 / link.from.children.length),
     selected: state.selected,
@@ -144,6 +146,9 @@ function render() {
   toolbar.show(state);
   show(byId("certificate"), certificateParts(report, state.model));
   announce(scene);
+  const shared = sharedCharts(scene);
+  byId("shared").hidden = !shared;
+  if (shared) show(byId("shared-model"), shared);
   tree.draw(scene);
   show(byId("node-details"), nodeDetails(scene, state.selected, { onRow: chooseRow, onToggle: toggle }));
   if (!report.recomputable) return;
@@ -211,6 +216,17 @@ function start() {
     "Keys: arrows move from node to node, Enter shows a node, Space folds and unfolds, + − 0 zoom. ",
     "Or drag, pinch, Ctrl and the wheel.",
   );
+  if (models[0].branching === "hard") {
+    show(byId("arrival-words"), "Each row takes one branch of every decision, and arrives at one leaf.");
+    show(byId("decision-words"), "Sends a row to the upper branch where its condition holds, otherwise to the lower one.");
+    show(byId("leaf-words"), "Makes the prediction for the rows that arrive.");
+    if (models[0].members[0].corrections) {
+      show(
+        byId("leaf-words"),
+        "Predicts by the model for all rows and what the nodes on its path change of it: a sum of what columns add.",
+      );
+    }
+  }
   byId("quality").hidden = !report.quality && !report.importances.length;
   if (!report.recomputable) {
     show(

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tartree.explain.text.column_effects import ColumnEffect
 from tartree.explain.text.terms import LinearView
 from tartree.explain.tree_view.function_views import FunctionView
+from tartree.explain.tree_view.path_sums import path_to
 from tartree.explain.tree_view.views import (
     ColumnView,
     ConditionView,
+    CorrectionView,
     FeatureView,
     LeafModelView,
     MemberView,
@@ -48,7 +51,7 @@ def plain_model(tree: TreeView) -> dict[str, Any]:
             "floor": tree.output.floor,
             "limits": tree.output.limits,
         },
-        "members": [_member(member, tree.recomputable) for member in tree.members],
+        "members": [_member(tree, member) for member in tree.members],
     }
 
 
@@ -93,10 +96,10 @@ def pack(array: FloatArray) -> dict[str, str]:
     return {"type": "f4" if exact else "f8", "data": base64.b64encode(data.tobytes()).decode("ascii")}
 
 
-def _member(member: MemberView, recomputable: bool) -> dict[str, Any]:
+def _member(tree: TreeView, member: MemberView) -> dict[str, Any]:
     scaled = bool((member.logit_scales != 1).any())
     computed: dict[str, Any] = {}
-    if recomputable:
+    if tree.recomputable:
         computed = {
             "decision": _function(member.decision),
             "leaf": _function(member.leaf),
@@ -107,6 +110,37 @@ def _member(member: MemberView, recomputable: bool) -> dict[str, Any]:
         "leafModels": [_leaf_model(model) for model in member.leaf_models],
         "nodes": None if member.nodes is None else [_node(node) for node in member.nodes],
         "flows": None if member.flows is None else _rounded(member.flows),
+        "corrections": None if member.corrections is None else _corrections(tree, member.corrections),
+    }
+
+
+def _corrections(tree: TreeView, corrections: tuple[tuple[CorrectionView, ...], ...]) -> dict[str, Any]:
+    """Return what each node changes, and the path to it."""
+    return {
+        "nodes": [
+            [
+                {
+                    "name": correction.name,
+                    "constant": _round(correction.constant),
+                    "effects": [_effect(effect) for effect in correction.effects],
+                    "nEffects": correction.n_effects,
+                }
+                for correction in functions
+            ]
+            for functions in corrections
+        ],
+        "paths": [path_to(tree, node.number) for node in tree.nodes],
+    }
+
+
+def _effect(effect: ColumnEffect) -> dict[str, Any]:
+    return {
+        "column": effect.column,
+        "kind": effect.kind,
+        "points": [[value, _round(part)] for value, part in effect.points],
+        "levels": [[level, _round(part)] for level, part in effect.levels],
+        "missing": None if effect.missing is None else _round(effect.missing),
+        "strength": _round(effect.strength),
     }
 
 
@@ -125,6 +159,7 @@ def _condition(condition: ConditionView) -> dict[str, Any]:
         "kind": condition.kind,
         "functions": [_linear(function) for function in condition.functions],
         "texts": list(condition.texts),
+        "isShort": len(condition.functions) == 1 and condition.functions[0].is_one_column,
     }
 
 
@@ -142,6 +177,9 @@ def _linear(function: LinearView) -> dict[str, Any]:
         "method": function.method,
         "nTerms": function.n_terms,
         "bias": None if function.bias is None else _round(function.bias),
+        "encodedBias": None if function.encoded_bias is None else _round(function.encoded_bias),
+        "effects": [_effect(effect) for effect in function.effects[:MOST_TERMS]],
+        "nEffects": function.n_effects,
         # feature, weight in original units, weight of the encoded feature, strength
         "terms": [
             [term.feature, _round(term.weight), _round(term.encoded_weight), _round(term.strength)] for term in terms

@@ -28,6 +28,8 @@ from tartree.nn.subtree import check_shrinkable
 
 #: Maximum number of smaller models on a page, and of leaves of the largest of them, by default.
 MOST_SIZES, MOST_LEAVES = 5, 32
+#: Terms of a node that leaves share, on the page.
+MOST_EFFECTS = 40
 
 
 def write_report(
@@ -89,7 +91,7 @@ def make_record(
     """Return the data of a page, ready for JSON."""
     rows = check_integer("rows", rows, 0)
     model = fitted_model(estimator).on_cpu()
-    tree = view(model, X, y)
+    tree = _view(model, X, y)
     if not tree.n_rows:
         raise ValueError("X must have at least one row to report on, got none")
     shown = choose_rows(tree.n_rows, rows)
@@ -117,6 +119,14 @@ def make_record(
         "importances": [float(f"{share:.4g}") for share in importances(model, X, y).tolist()],
         "models": [plain_model(tree), *_smaller(model, X, y, tree, sizes)],
     }
+
+
+def _view(model: FittedModel, X: Any, y: Any) -> TreeView:
+    """Return the view of a model; one whose leaves share terms with most of these, since the page adds them up."""
+    tree = view(model, X, y)
+    if all(member.corrections is None for member in tree.members):
+        return tree
+    return view(model, X, y, max_terms=MOST_EFFECTS)
 
 
 def _title(model: FittedModel, tree: TreeView) -> str:
@@ -165,7 +175,7 @@ def _smaller(
         # Changes of values are in standard deviations of the training target; for one target they get its units.
         unit = float(tree.output.scale[0]) if not tree.output.is_classes and tree.output.n_targets == 1 else 1.0
         is_trivial = tree.output.is_classes and certificate.bound >= 1
-        yield plain_model(view(smaller, X, y)) | {
+        yield plain_model(_view(smaller, X, y)) | {
             "certificate": {
                 "measured": certificate.measured * unit,
                 "sampled": certificate.sampled * unit,

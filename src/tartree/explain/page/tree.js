@@ -3,7 +3,7 @@
 import { classColour, drawing, show } from "./elements.js";
 import { columnLayout, linkPath, outlineLayout } from "./layout.js";
 import { countText, shareText } from "./numbers.js";
-import { answerLabels, decisionLabels, fitText, textWidth } from "./labels.js";
+import { answerLabels, decisionLabels, decisionTitle, fitText, textWidth } from "./labels.js";
 import { makeZoom } from "./zoom.js";
 
 const NARROW = 620; // pixels; below, an outline is easier to read
@@ -97,7 +97,7 @@ export function makeTree(container, { onSelect, onToggle }) {
     const isLeaf = node.kind === "leaf";
     const answer = isLeaf && row ? row.answer(node) : data;
     const labels = isLeaf ? answerLabels(report, answer, scene.target) : decisionLabels(report, scene.condition(node));
-    const title = labels.join(isLeaf ? " " : ", ");
+    const title = isLeaf ? labels.join(" ") : decisionTitle(report, scene.condition(node));
     const arrival = row ? row.arrival(node) : data ? data.arrival : null;
     const folded = isLeaf || isOpen ? names.get(node) : countText(node.nLeaves, "leaf", "leaves");
     const second = arrival === null ? folded : `${shareText(arrival)} · ${folded}`;
@@ -161,7 +161,7 @@ export function makeTree(container, { onSelect, onToggle }) {
   }
 
   function mixBar(data, box) {
-    if (!data) return [];
+    if (!data || data.arrival === 0) return [];
     const { report, target } = scene;
     const y = box.height - 5;
     const width = box.width - 16;

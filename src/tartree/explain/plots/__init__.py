@@ -6,6 +6,7 @@ except ImportError as error:
     raise ImportError("pictures need matplotlib, which is not installed: pip install 'tartree[plot]'") from error
 
 from tartree.explain.plots.attribution_bars import plot_contributions, plot_importances
+from tartree.explain.plots.curve_panels import plot_curves
 from tartree.explain.plots.leaf_heatmap import plot_leaves
 from tartree.explain.plots.loss_curves import plot_history
 from tartree.explain.plots.matrices import plot_assignment, plot_transition_matrices
@@ -16,6 +17,7 @@ __all__ = [
     "plot_assignment",
     "plot_condition",
     "plot_contributions",
+    "plot_curves",
     "plot_history",
     "plot_importances",
     "plot_leaves",

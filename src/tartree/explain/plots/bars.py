@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.explain.plots.style import LESS, MORE, branch_colours, class_colours
+from tartree.explain.text.curve_terms import merged
 from tartree.explain.text.number_text import format_rounded
 from tartree.explain.text.terms import LinearView
 from tartree.explain.tree_view.views import FeatureView, MemberView, TreeView
@@ -78,7 +79,7 @@ def condition_bars(
     tree: TreeView, number: int, *, member: int = 0, max_terms: int = 3, row: TreeView | None = None
 ) -> Bars:
     """Return bars of a deciding node. With two children, they point to the child they favour."""
-    effects = condition_effects(tree, tree.members[member], number)
+    effects = condition_effects(tree, tree.members[member], number, by_curve=row is None)
     if len(effects) == 1:  # above 0 favours the first child, which stands on the left
         colours = branch_colours(2)
         sides = (("left", colours[0]), ("right", colours[1]))
@@ -100,7 +101,7 @@ def leaf_bars(
     row: TreeView | None = None,
 ) -> Bars:
     """Return bars of the model of a leaf, none if it is constant."""
-    effects = leaf_effects(tree, tree.members[member], number)
+    effects = leaf_effects(tree, tree.members[member], number, by_curve=row is None)
     functions = tree.members[member].leaf_models[tree.nodes[number].leaf or 0].functions
     if not tree.output.is_classes:
         sides = (("lower", LESS), ("higher", MORE))
@@ -131,13 +132,16 @@ def output_colours(tree: TreeView, member: int = 0) -> list[str]:
     return class_colours(nodes[0].predicted if nodes[0].classes is None else nodes[0].classes)
 
 
-def condition_effects(tree: TreeView, member: MemberView, number: int) -> FloatArray:
-    """Return signed strengths of a node's condition, (functions, features), less their mean if there are several."""
+def condition_effects(tree: TreeView, member: MemberView, number: int, *, by_curve: bool = True) -> FloatArray:
+    """Return signed strengths of a node's condition, (functions, features), less their mean if there are several.
+
+    With `by_curve`, bins have no strength of their own: that of their curve is the value's.
+    """
     node, condition = tree.nodes[number], member.conditions[number]
     logits = list(node.logits)
     if condition is None or not condition.functions:
         return np.zeros((1 if len(node.children) == 2 else len(node.children), len(tree.features)))
-    if member.decision.kind == "linear":
+    if member.decision.kind == "linear" and not (by_curve and _has_curves(tree)):
         effects = member.decision.weights[0][logits] * _spread(tree)
     else:
         effects = _effects(tree, condition.functions)
@@ -145,18 +149,22 @@ def condition_effects(tree: TreeView, member: MemberView, number: int) -> FloatA
     return scaled - scaled.mean(axis=0) if len(logits) > 1 else scaled
 
 
-def leaf_effects(tree: TreeView, member: MemberView, number: int) -> FloatArray:
+def leaf_effects(tree: TreeView, member: MemberView, number: int, *, by_curve: bool = True) -> FloatArray:
     """Return signed strengths of a leaf's functions, (functions, features), in the order of `LeafModelView`."""
     leaf = tree.nodes[number].leaf
     if leaf is None:
         raise ValueError(f"number must be that of a leaf, got node {number}, which decides")
-    if member.leaf.kind != "linear":
+    if member.leaf.kind != "linear" or (by_curve and _has_curves(tree)):
         return _effects(tree, member.leaf_models[leaf].functions)
     weights = member.leaf.weights[0].reshape(tree.n_leaves, tree.output.n_numbers, -1)
     effects: FloatArray = weights[leaf, : tree.output.n_targets] * _spread(tree)
     if not tree.output.is_classes:
         return effects * tree.output.scale[:, None]
     return effects[1:] - effects[:1] if len(effects) == 2 else effects - effects.mean(axis=0)
+
+
+def _has_curves(tree: TreeView) -> bool:
+    return any(feature.bin is not None for feature in tree.features)
 
 
 def _spread(tree: TreeView) -> FloatArray:
@@ -185,6 +193,8 @@ def _bars(
     if row is not None:
         spread, values = _spread(tree), np.array([feature.mean for feature in row.features])
         effects = np.divide(effects * values, spread, out=np.zeros_like(effects), where=spread > 0)
+        owners = np.maximum.accumulate([0 if f.bin is not None else k for k, f in enumerate(tree.features)])
+        effects = merged(effects, owners)
     strength = np.abs(effects).max(axis=0, initial=0.0)
     order = [int(k) for k in np.argsort(-strength, kind="stable") if strength[k] > 0]
     bars = []

@@ -104,7 +104,7 @@ def plot_condition(
     unit = "logits"
     if is_leaf and not tree.output.is_classes:
         unit = plain(tree.outputs[output])
-    what = "one standard deviation" if single_row is None else "the value, from the mean,"
+    what = "one standard deviation" if single_row is None else "the value, from the mean"
     ax.set_xlabel(f"change by {what}, in {fit(unit, 160, 10)}", color=QUIET)
     return ax
 

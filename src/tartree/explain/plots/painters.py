@@ -7,12 +7,29 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars
+from tartree.explain.plots.bars import Bars, condition_bars, feature_value, leaf_bars
 from tartree.explain.plots.canvas import Box, Canvas
 from tartree.explain.plots.scene import Scene
-from tartree.explain.plots.style import INK, LINE, QUIET, TRACK, fit, ink_on, percent, text_width, wrapped
-from tartree.explain.text.number_text import format_rounded
+from tartree.explain.plots.sparklines import draw_sparkline, usual_size
+from tartree.explain.plots.style import (
+    INK,
+    LESS,
+    LINE,
+    MORE,
+    QUIET,
+    TRACK,
+    branch_colours,
+    fit,
+    ink_on,
+    percent,
+    text_width,
+    wrapped,
+)
+from tartree.explain.text.column_effects import ColumnEffect
+from tartree.explain.text.number_text import format_number, format_rounded
 from tartree.explain.tree_view.layout import Outline, Spot
+from tartree.explain.tree_view.node_models import condition_texts
+from tartree.explain.tree_view.path_sums import path_sum, path_to
 from tartree.explain.tree_view.views import NodeView
 
 FADED = 0.35  # opacity of nodes that a row hardly reaches
@@ -69,20 +86,73 @@ class Painter(ABC):
 
 
 class Cards(Painter):
-    """Cards of decisions with their strongest terms as bars, and of leaves with class mix and model."""
+    """Cards of decisions with their condition or strongest terms, and of leaves with class mix and model.
+
+    A decision on one column is written out. Leaves that share terms show what they change of the model for all rows,
+    and decisions on curves of several columns what each adds, as sparklines; other functions are bars.
+    """
 
     stream, between, below = 46.0, 14.0, 84.0
     colour_by_branch = True
-    decision_width, leaf_width, margin = 348.0, 184.0, 12.0
+    leaf_width, margin = 184.0, 12.0
+    text_line, spark_height = 15.0, 20.0
+
+    @property
+    def decision_width(self) -> float:
+        decisions = [spot.number for spot in self.outline.spots if spot.kind == "decision"]
+        return 264.0 if all(number in self.conditions or number in self.sums for number in decisions) else 348.0
+
+    @cached_property
+    def conditions(self) -> dict[int, tuple[str, str]]:
+        """Conditions of the decisions on one column, for the first and the second child."""
+        member = self.scene.tree.members[self.scene.member]
+        texts = {}
+        for spot in self.outline.spots:
+            condition = member.conditions[spot.number]
+            function = condition.functions[0] if condition is not None and len(condition.functions) == 1 else None
+            if condition is not None and function is not None and function.terms and function.is_one_column:
+                first, second = condition_texts(condition, self.max_terms)
+                texts[spot.number] = (first, second)
+        return texts
+
+    @cached_property
+    def sums(self) -> dict[int, list[ColumnEffect]]:
+        """Effects of the decisions on curves of several columns."""
+        member = self.scene.tree.members[self.scene.member]
+        functions = {k: c.functions[0] for k, c in enumerate(member.conditions) if c and len(c.functions) == 1}
+        return {k: list(function.effects) for k, function in functions.items() if function.n_effects > 1}
+
+    @cached_property
+    def changes(self) -> dict[int, list[list[ColumnEffect]]]:
+        """What leaves change of the model for all rows, by node: columns, the strongest first, and their functions."""
+        corrections = self.scene.tree.members[self.scene.member].corrections
+        if corrections is None:
+            return {}
+        chosen = range(len(corrections[0])) if self.scene.tree.output.is_classes else [self.scene.output]
+        result = {}
+        for spot in self.outline.spots:
+            if spot.kind == "leaf":
+                path = path_to(self.scene.tree, spot.number)[1:]
+                by_function = [path_sum(corrections, path, k)[0] if path else {} for k in chosen]
+                columns: dict[int, list[ColumnEffect]] = {}
+                for effects in by_function:
+                    for column, effect in effects.items():
+                        columns.setdefault(column, []).append(effect)
+                result[spot.number] = sorted(
+                    columns.values(), key=lambda effects: -max(effect.strength for effect in effects)
+                )
+        return result
 
     @cached_property
     def bars(self) -> dict[int, Bars]:
-        """Bars of each decision and leaf, by node number."""
+        """Bars of the other decisions and leaves, by node number."""
         scene = self.scene
         how: Any = {"member": scene.member, "max_terms": self.max_terms, "row": scene.row}
         bars = {}
         for spot in self.outline.spots:
-            if spot.kind == "decision":
+            if spot.number in self.conditions or spot.number in self.changes or spot.number in self.sums:
+                bars[spot.number] = Bars((), None, None, 0)
+            elif spot.kind == "decision":
                 bars[spot.number] = condition_bars(scene.tree, spot.number, **how)
             elif spot.kind == "leaf":
                 bars[spot.number] = leaf_bars(scene.tree, spot.number, output=scene.output, **how)
@@ -102,10 +172,20 @@ class Cards(Painter):
     def size(self, spot: Spot) -> tuple[float, float]:
         if spot.kind == "joint":
             return self.width(spot), 0.0
+        if spot.kind == "leaf" and self.changes:
+            lines = max(self._change_lines(number) for number in self.changes)
+            return self.width(spot), 64 + 18 + lines
         same = [self.bars[other.number] for other in self.outline.spots if other.kind == spot.kind]
         rows = max(len(bars.bars) for bars in same)
         parts = max((len(bar.parts) for bars in same for bar in bars.bars), default=1)
         if spot.kind == "decision":
+            text = [self.text_line * len(self._condition_lines(number)) for number in self.conditions]
+            spark = [
+                self.text_line + (self.spark_height + 4) * min(self.max_terms, len(effects))
+                for effects in self.sums.values()
+            ]
+            if text or spark:
+                return self.width(spot), max([*text, *spark, rows * self._row_height(parts)]) + 43
             return self.width(spot), 34 + rows * self._row_height(parts) + (6 if rows else 0)
         sides = 20 if any(bars.left for bars in same) and rows else 0
         return self.width(spot), 64 + sides + rows * (17 + self._thick(parts) + 4) + (4 if rows else 0)
@@ -136,6 +216,12 @@ class Cards(Painter):
         canvas.write(box.left + self.margin, box.top + 18, title, 11.5, weight="bold", alpha=strong)
         beside = box.left + self.margin + text_width(title, 11.5, "bold") + 7
         canvas.write(beside, box.top + 18, percent(self.scene.arrival(spot.number)), 10, color=QUIET, alpha=strong)
+        if spot.number in self.conditions:
+            self._condition(canvas, spot.number, box, strong)
+            return
+        if spot.number in self.sums:
+            self._sum(canvas, spot.number, box, strong)
+            return
         self._sides(canvas, bars, axis, box.top + 18, reach, strong)
         if not bars.bars:
             condition = self.scene.tree.members[self.scene.member].conditions[spot.number]
@@ -154,10 +240,16 @@ class Cards(Painter):
         canvas.write(left, box.top + 17, name_of(scene.tree.nodes[spot.number]), 11.5, weight="bold", alpha=strong)
         share = percent(scene.arrival(spot.number)) + (" of rows" if scene.row is None else " arrives")
         canvas.write(left + width, box.top + 17, share, 9.5, color=QUIET, ha="right", alpha=strong)
-        if scene.tree.output.is_classes:
+        if scene.arrival(spot.number) == 0:  # of a hard tree
+            text = "no rows arrive" if scene.row is None else "the row does not arrive"
+            canvas.write(box.centre, box.top + 43, text, 9, color=QUIET, ha="center", alpha=strong)
+        elif scene.tree.output.is_classes:
             self._mix(canvas, spot.number, Box(left, box.top + 32, width, 22), strong)
         else:
             self._value(canvas, spot.number, Box(left, box.top + 32, width, 22), strong)
+        if spot.number in self.changes:
+            self._changes(canvas, spot.number, Box(left, box.top + 62, width, 0), strong)
+            return
         y = box.top + 64
         if bars.left and bars.bars:
             self._sides(canvas, bars, box.centre, y + 9, width / 2, strong)
@@ -168,6 +260,111 @@ class Cards(Painter):
             top = y + k * (17 + thick + 4)
             canvas.write(left, top + 8, fit(bar.label, width, 9, keep=bar.turn), 9, alpha=strong)
             self._bar(canvas, box.centre, top + 17 + thick / 2, width / 2, bar.parts, self.full["leaf"], strong)
+
+    def _condition_lines(self, number: int) -> list[tuple[str, int | None]]:
+        """Return the lines of a decision on one column, with the child that each is about."""
+        room = self.decision_width - 2 * self.margin - 18
+        first, second = self.conditions[number]
+        lines: list[tuple[str, int | None]] = []
+        for k, text in enumerate((first, second)):
+            if k and text_width(text, 9.5) > room:
+                text = "otherwise"
+            lines += [(line, k if j == 0 else None) for j, line in enumerate(wrapped(text, room, 9.5, 3).split("\n"))]
+        if self.scene.row is not None:
+            lines.append((f"here {self._row_value(number)}", None))
+        return lines
+
+    def _row_value(self, number: int) -> str:
+        """Return what the row has in the column of a decision."""
+        condition = self.scene.tree.members[self.scene.member].conditions[number]
+        assert condition is not None
+        assert self.scene.row is not None
+        tree, row = self.scene.tree, self.scene.row
+        column = condition.functions[0].terms[0].column
+        name = tree.columns[column].name
+        features = [(k, tree.features[k]) for k in tree.columns[column].features]
+        if any(feature.kind == "missing" and row.features[k].mean > 0.5 for k, feature in features):
+            return f"{name} is missing"
+        for k, feature in features:
+            if feature.kind == "value":
+                return f"{name} = {feature_value(tree, feature, row.features[k].mean)}"
+            if feature.kind == "level" and row.features[k].mean > 0.5:
+                return f"{name} = {feature.level}"
+        return f"{name} = False" if tree.columns[column].kind == "boolean" else f"{name} is another"
+
+    def _condition(self, canvas: Canvas, number: int, box: Box, strong: float) -> None:
+        left, y = box.left + self.margin, box.top + 42
+        for line, child in self._condition_lines(number):
+            if child is not None:
+                tip = left + (2 if child == 0 else 8)
+                x = tip + 6 if child == 0 else tip - 6
+                canvas.arrow(x, y, -6 if child == 0 else 6, branch_colours(2)[child], strong)
+            colour = QUIET if child is None and line.startswith("here ") else INK
+            canvas.write(
+                left + 18, y, fit(line, box.width - 2 * self.margin - 18, 9.5), 9.5, alpha=strong, color=colour
+            )
+            y += self.text_line
+
+    def _sum(self, canvas: Canvas, number: int, box: Box, strong: float) -> None:
+        condition = self.scene.tree.members[self.scene.member].conditions[number]
+        assert condition is not None
+        (function,) = condition.functions
+        left, width = box.left + self.margin, box.width - 2 * self.margin
+        colours = branch_colours(2)
+        effects = self.sums[number][: self.max_terms]
+        limit = -(function.encoded_bias or 0.0)
+        canvas.arrow(left + 8, box.top + 42, -6, colours[0], strong)
+        text = f"where the sum is above {format_number(limit)}"
+        canvas.write(left + 18, box.top + 42, fit(text, width - 18, 9.5), 9.5, alpha=strong)
+        full = 1.1 * max(map(usual_size, effects)) or 1.0
+        for k, effect in enumerate(effects):
+            row = Box(left, box.top + 54 + k * (self.spark_height + 4), width, self.spark_height)
+            self._effect(canvas, row, [effect], [(colours[1], colours[0])], full, strong)
+
+    def _change_lines(self, number: int) -> float:
+        """Return the height of what a leaf changes."""
+        changed = len(self.changes[number])
+        return min(self.max_terms, changed) * (self.spark_height + 4) + (14 if changed > self.max_terms else 0)
+
+    def _changes(self, canvas: Canvas, number: int, box: Box, strong: float) -> None:
+        scene = self.scene
+        changes = self.changes[number]
+        head = "changes, compared with all rows" if changes else "as for all rows"
+        canvas.write(box.left, box.top + 8, fit(head, box.width, 8.5), 8.5, color=QUIET, alpha=strong)
+        sizes = [usual_size(e) for leaf in self.changes.values() for effects in leaf for e in effects]
+        full = 1.1 * max(sizes, default=0.0) or 1.0
+        if not scene.tree.output.is_classes:
+            colours = [(LESS, MORE)]
+        elif len(scene.colours) == 2:
+            colours = [(scene.colours[0], scene.colours[1])]
+        else:
+            colours = [(colour, colour) for colour in scene.colours]
+        top = box.top + 18
+        for k, effects in enumerate(changes[: self.max_terms]):
+            row = Box(box.left, top + k * (self.spark_height + 4), box.width, self.spark_height)
+            pairs = colours if len(effects) == len(colours) else colours[: len(effects)]
+            self._effect(canvas, row, effects, pairs, full, strong)
+        rest = len(changes) - self.max_terms
+        if rest > 0:
+            y = top + self.max_terms * (self.spark_height + 4) + 6
+            text = f"and {rest} smaller change{'s' * (rest > 1)}"
+            canvas.write(box.left, y, text, 8.5, color=QUIET, alpha=strong)
+
+    def _effect(
+        self,
+        canvas: Canvas,
+        box: Box,
+        effects: Sequence[ColumnEffect],
+        colours: Sequence[tuple[str, str]],
+        full: float,
+        strong: float,
+    ) -> None:
+        """Draw the name of a column and a sparkline of what it adds."""
+        width = min(78.0, box.width * 0.45)
+        name = fit(effects[0].name, box.width - width - 6, 9)
+        canvas.write(box.left, box.top + box.height / 2, name, 9, alpha=strong)
+        spark = Box(box.left + box.width - width, box.top, width, box.height)
+        draw_sparkline(canvas, spark, effects, colours, full, strong)
 
     def _mix(self, canvas: Canvas, number: int, box: Box, strong: float) -> None:
         x = box.left
@@ -226,6 +423,8 @@ class Cards(Painter):
 
     def note(self) -> str:
         decisions = [self.bars[spot.number] for spot in self.outline.spots if spot.kind == "decision"]
+        if self.changes:
+            return self._change_note()
         features = max((bars.n_features for bars in self.bars.values()), default=0)
         if not features:
             return ""
@@ -243,6 +442,20 @@ class Cards(Painter):
         else:
             how = "to the side of its bar, a value below it to the other side."
         return f"A value above the number, the mean, pushes {how}{colours} {which}".strip()
+
+    def _change_note(self) -> str:
+        """Return what the sparklines of leaves are."""
+        if not any(self.changes.values()):
+            return ""
+        scene = self.scene
+        if not scene.tree.output.is_classes:
+            up = "a higher prediction"
+        else:
+            up = "its class" if len(scene.colours) > 2 else fit(scene.tree.outputs[1], 160, 9.5)
+        return (
+            "Small curves are what a leaf changes of the model for all rows, from the lowest value of a column to the "
+            f"highest: up is towards {up}. plot_curves draws the whole model."
+        )
 
 
 class Labels(Painter):

@@ -67,9 +67,9 @@ def tree_view(source: ViewSource, X: Any = None, y: Any = None) -> TreeView:
     if isinstance(source, TreeView):
         return tree
     kinds = {model.kind for m in tree.members for model in (*m.conditions, *m.leaf_models) if model is not None}
-    if "gradient" in kinds:
-        # Bars of linear functions are made from weights, those of others from the terms that the view lists: all of
-        # them are needed, for the strongest terms of one row may be others than those of all rows.
+    if "gradient" in kinds or any(feature.bin is not None for feature in tree.features):
+        # Bars of linear functions are made from weights, those of curves and others from the terms that the view lists:
+        # all of them are needed, for the strongest terms of one row may be others than those of all rows.
         return view(source, X, y, max_terms=max(1, len(tree.features)))
     return tree
 

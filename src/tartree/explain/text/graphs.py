@@ -132,7 +132,9 @@ def label_lines(tree: TreeView, spot: Spot, member: int, max_terms: int = 3) -> 
                 "shares evenly"
             ]
         return lines
-    if data is None:
+    if data is not None and data.arrival == 0:
+        lines.append("no rows arrive")
+    elif data is None:
         lines += [_short(text) for text in leaf_texts(trained.leaf_models[node.leaf or 0], max_terms)]
     elif tree.output.is_classes:
         best = sorted(range(len(tree.outputs)), key=lambda k: -data.predicted[k])[:3]
@@ -148,9 +150,15 @@ def _terms(function: Any, max_terms: int, lead: str) -> list[str]:
     """Return a condition as several lines, one for each term."""
     if function.method == "gradient" and function.terms:
         return [f"{lead} a function, mostly of", *(_short(term.name) for term in function.terms[:max_terms])]
-    if function.n_terms <= 1:
+    if function.is_one_column:
         return [_short(f"{lead} {function.condition_of(max_terms)}")]
     lines = [lead]
+    if function.n_effects > 1:
+        shown = function.effects[:max_terms]
+        lines += [_short(f"{'+ ' if k else ''}effect of {effect.name}") for k, effect in enumerate(shown)]
+        rest = function.n_effects - len(shown)
+        lines += [f"and {rest} smaller term{'s' * (rest > 1)}"] if rest else []
+        return [*lines, f"is above {format_number(-(function.encoded_bias or 0.0))}"]
     for k, term in enumerate(function.terms[:max_terms]):
         sign = "-" if term.weight < 0 else "+" if k else ""
         lines.append(f"{sign}{format_number(abs(term.weight))} * {_short(term.label)}")

@@ -170,6 +170,7 @@ def _special(model: FittedModel, tree: TreeView, mean: FloatArray, most: int) ->
     overall = np.array([feature.mean for feature in tree.features])
     spread = np.array([feature.spread for feature in tree.features])
     apart = (mean - overall) / np.where(spread > 0, spread, 1.0)
+    apart[[feature.bin is not None for feature in model.encoder.features_]] = 0.0  # their values are described
     texts = []
     for k in np.argsort(-np.abs(apart), kind="stable")[:most]:
         if abs(apart[k]) < NOTABLE:

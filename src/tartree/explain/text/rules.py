@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tartree.checks import check_integer
+from tartree.explain.text.correction_text import amount_step, correction_lines, reading_notes
 from tartree.explain.text.number_text import format_number, percent, probability_text
 from tartree.explain.tree_view.assembly import ViewSource, as_view
 from tartree.explain.tree_view.node_models import condition_texts, leaf_texts
@@ -27,6 +28,10 @@ def export_text(
     A branch is written as the condition under which it is the most probable one. With rows, its line also has the
     share of rows that takes it, and a leaf has its mean prediction; without rows, the prediction for a row of mean
     numbers. A node that several parents share is written once.
+
+    Leaves that share terms are written as a model for all rows at the top, and what nodes and leaves change of it: the
+    prediction of a row is the sum along its path. If every row follows one path, as in a readable model, the text ends
+    with how to read it, so that with all terms written out it can be followed by hand.
 
     Parameters
     ----------
@@ -63,7 +68,12 @@ def export_text(
     for m, member in enumerate(tree.members):
         if len(tree.members) > 1:
             lines.append(f"member {m}")
-        _Writer(tree, member, max_depth, show_leaf_terms, max_terms, lines).write(tree.nodes[0], 0)
+        writer = _Writer(tree, member, max_depth, show_leaf_terms, max_terms, lines)
+        if writer.corrections is not None:
+            writer.write_correction(0, "")
+        writer.write(tree.nodes[0], 0)
+    if show_leaf_terms and tree.activation == "hard" and any(member.corrections for member in tree.members):
+        lines += reading_notes(tree, max_terms)
     return "\n".join(lines) + "\n"
 
 
@@ -78,18 +88,22 @@ class _Writer:
         self.max_terms = max_terms
         self.lines = lines
         self.written: set[int] = set()
+        self.corrections = member.corrections if leaf_terms else None
 
     def write(self, node: NodeView, depth: int) -> None:
+        chain = [node]
         while len(node.children) == 1:
             node = self.tree.nodes[node.children[0]]
+            chain.append(node)
         indent = "|   " * depth
         shared = len(node.parents) > 1
         if node.number in self.written:
             self.lines.append(f"{indent}|--- node {node.number}, as above")
             return
         self.written.add(node.number)
+        changed = [link.number for link in chain if link.number]
         if node.leaf is not None:
-            self._leaf(node, indent)
+            self._leaf(node, indent, changed)
             return
         if depth >= self.max_depth:
             self.lines.append(f"{indent}|--- {self._n_leaves(node)} leaves")
@@ -98,7 +112,11 @@ class _Writer:
         assert condition is not None
         if shared:
             self.lines.append(f"{indent}|--- node {node.number}")
+        for number in changed:
+            self.write_correction(number, indent)
         texts = condition_texts(condition, self.max_terms)
+        if len(condition.functions) == 1 and condition.functions[0].n_effects > 1:
+            texts = texts[0], "otherwise"  # a sum of curves is long
         for text, child, edge in zip(texts, node.children, node.edges, strict=True):
             share = ""
             if self.member.flows is not None and self.member.nodes is not None:
@@ -107,14 +125,29 @@ class _Writer:
             self.lines.append(f"{indent}|--- {text}{share}")
             self.write(self.tree.nodes[child], depth + 1)
 
-    def _leaf(self, node: NodeView, indent: str) -> None:
+    def write_correction(self, number: int, indent: str) -> None:
+        """Write the model for all rows, if the node is the root, or what the node changes."""
+        if self.corrections is not None:
+            for k, correction in enumerate(self.corrections[number]):
+                step = amount_step(self.tree, k)
+                self.lines += correction_lines(correction, step, self.max_terms, indent, is_root=number == 0)
+
+    def _leaf(self, node: NodeView, indent: str, changed: list[int]) -> None:
         assert node.leaf is not None
         model = self.member.leaf_models[node.leaf]
         line = f"leaf {node.leaf}"
         if self.member.nodes is not None:
             data = self.member.nodes[node.number]
-            line += f": {self._prediction(data.predicted)}  ({percent(data.arrival, 1)} arrive)"
+            line += (
+                ": no rows arrive"
+                if data.arrival == 0
+                else f": {self._prediction(data.predicted)}  ({percent(data.arrival, 1)} arrive)"
+            )
         self.lines.append(f"{indent}|--- {line}")
+        if self.corrections is not None:
+            for number in changed:
+                self.write_correction(number, f"{indent}|       ")
+            return
         if model.kind == "constant" and self.member.nodes is not None:
             return
         if self.leaf_terms or model.kind == "constant":

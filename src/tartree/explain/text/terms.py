@@ -13,12 +13,17 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tartree.explain.text.column_effects import ColumnEffect, column_effects, set_texts, sides
 from tartree.explain.text.curve_terms import Curve, curve_of, term_owners
 from tartree.explain.text.number_text import ALL_DIGITS, exact_text, format_number, rounded
-from tartree.table import Feature
+from tartree.table import Column, Feature
 
 #: Default number of terms that are written out.
 TEXT_TERMS = 3
+#: Levels of a condition that are written out, at least.
+TEXT_LEVELS = 12
+#: Rounding of the effects of a condition, as a share of the largest.
+EFFECT_ERROR = 1e-4
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,13 @@ class LinearView:
     text: str  # "3.1 * age - 0.2 * bmi + 4 smaller terms - 12", with at most three terms
     condition: str  # "3.1 * age - 0.2 * bmi + 4 smaller terms > 12"; one term: "age > 51.2"
     opposite: str | None = None  # when the function is not above 0, where this is no inequality turned round
+    effects: tuple[ColumnEffect, ...] = ()  # of conditions with curves or levels: by column, the strongest first
+    n_effects: int = 0  # with those that are not listed
+
+    @property
+    def is_one_column(self) -> bool:
+        """Whether the function is linear in the features of at most one column, so that its condition is short."""
+        return self.method != "gradient" and (self.n_terms < 2 or self.n_effects == 1)
 
     def text_of(self, max_terms: int) -> str:
         """Return the sum as text, with at most `max_terms` terms written out and the others counted."""
@@ -73,7 +85,23 @@ class LinearView:
         """Return when the function is above 0, with at most `max_terms` terms written out and the others counted."""
         if self.n_terms < 2:
             return self.condition
+        if self.n_effects == 1 and self.opposite is not None:
+            return self.condition if self.effects[0].kind == "curve" else self._set_texts(max_terms)[0]
+        if self.effects:
+            return _effects_text(self.effects[:max_terms], self.n_effects, self.encoded_bias or 0.0)
         return _condition_text(self.terms[:max_terms], self.n_terms, self.bias)
+
+    def opposite_of(self, max_terms: int) -> str | None:
+        """Return when the function is not above 0, None where this is an inequality turned round."""
+        if self.n_effects > 1:
+            return None
+        if self.n_effects == 1 and self.n_terms > 1 and self.effects[0].kind == "levels":
+            return self._set_texts(max_terms)[1]
+        return self.opposite
+
+    def _set_texts(self, max_terms: int) -> tuple[str, str]:
+        effect = self.effects[0]
+        return set_texts(effect.name, *sides(effect, self.encoded_bias or 0.0), max(max_terms, TEXT_LEVELS))
 
 
 def label_of(feature: Feature, column_name: str | None = None) -> str:
@@ -98,6 +126,7 @@ def linear_view(
     method: Literal["linear", "gradient"] = "linear",
     unit_scale: float = 1.0,
     max_terms: int = 12,
+    columns: Sequence[Column] | None = None,
 ) -> LinearView:
     """Return a linear function, or a mean gradient, in original units.
 
@@ -115,6 +144,9 @@ def linear_view(
         Factor of the function, such as the scale of a target.
     max_terms : int
         Maximum number of terms listed.
+    columns : sequence of Column, optional
+        Of the table. With them, the condition of a function of curves, levels or missing values is written by column:
+        as ranges or sets if there is only one, with points of curves if there are several.
     """
     strength = np.abs(weights) * spread if strength is None else strength.copy()
     curves = _curves(features, weights * unit_scale) if method == "linear" else {}
@@ -143,9 +175,21 @@ def linear_view(
             condition = _single_term_text(only, features[only.feature], float(weights[only.feature]), bias)
     else:
         condition = _condition_text(shown, len(alive), total)
+    effects: tuple[ColumnEffect, ...] = ()
+    n_effects = 0
+    # Straight lines and levels of several columns are a sum of terms.
+    by_column = curves or (len(alive) > 1 and len({features[k].column for k in alive.tolist()}) == 1)
+    if columns is not None and encoded_bias is not None and len(alive) and by_column:
+        effects, n_effects = column_effects(columns, features, weights, spread, unit_scale=unit_scale, most=max_terms)
+        if n_effects > 1:
+            condition, opposite = _short_texts(effects, n_effects, encoded_bias)
+        elif len(alive) > 1:
+            condition, opposite = _column_texts(effects[0], features, curves, weights * unit_scale, encoded_bias)
     text = _sum_text(shown, len(alive) - len(shown), total)
     kept_method = method if len(alive) else "constant"
-    return LinearView(kept_method, terms, len(alive), total, encoded_bias, text, condition, opposite)
+    return LinearView(
+        kept_method, terms, len(alive), total, encoded_bias, text, condition, opposite, effects, n_effects
+    )
 
 
 def _curves(features: Sequence[Feature], weights: NDArray[np.float64]) -> dict[int, Curve]:
@@ -191,6 +235,61 @@ def _curve_texts(curve: Curve, bias: float) -> tuple[str, str]:
     # A threshold is rounded such that what is claimed of the numbers beside it is true; see `threshold_text`.
     ends = [(threshold_text(curve.feature, value, up=not rises), rises) for value, rises in crossings]
     return _ranges(curve.feature.name, ends, above=True), _ranges(curve.feature.name, ends, above=False)
+
+
+def _column_texts(
+    effect: ColumnEffect,
+    features: Sequence[Feature],
+    curves: dict[int, Curve],
+    weights: NDArray[np.float64],
+    bias: float,
+) -> tuple[str, str]:
+    """Return when the effect of a column and a constant are above 0, and when they are not."""
+    if effect.kind == "levels":
+        return set_texts(effect.name, *sides(effect, bias), TEXT_LEVELS)
+    above, below = "always", "never"
+    if curves:
+        (curve,) = curves.values()
+        above, below = _curve_texts(curve, bias)
+    else:
+        k = next(k for k in np.flatnonzero(weights).tolist() if features[k].kind == "value")
+        rises, zero = weights[k] > 0, -bias / float(weights[k])
+        above, below = (
+            f"{effect.name} {sign} {threshold_text(features[k], zero, up=not rises)}"
+            for sign in ((">", "<=") if rises else ("<", ">="))
+        )
+    if effect.missing is None:
+        return above, below
+    is_missing = f"{effect.name} is missing"
+    if above in ("always", "never"):
+        is_same = (effect.missing + bias > 0) == (above == "always")
+        if is_same:
+            return above, below
+        return (f"not ({is_missing})", is_missing) if above == "always" else (is_missing, f"not ({is_missing})")
+    if effect.missing + bias > 0:
+        return f"{above} or {is_missing}", below
+    return above, f"{below} or {is_missing}"
+
+
+def _short_texts(effects: Sequence[ColumnEffect], n_effects: int, bias: float) -> tuple[str, str]:
+    """Return when the effects of several columns and a constant are above 0, and when not, without their numbers."""
+    names = [effect.name for effect in effects[:TEXT_TERMS]]
+    rest = n_effects - len(names)
+    if rest:
+        names.append(f"{rest} other column{'s' if rest > 1 else ''}")
+    text = f"effects of {', '.join(names[:-1])} and {names[-1]}"
+    return f"{text} > {format_number(-bias)}", f"{text} <= {format_number(-bias)}"
+
+
+def _effects_text(effects: Sequence[ColumnEffect], n_effects: int, bias: float) -> str:
+    """Return when the effects of several columns and a constant are above 0."""
+    size = max([*(effect.size for effect in effects), abs(bias)])
+    step = 10.0 ** np.floor(np.log10(size * EFFECT_ERROR * 10)) if size > 0 else 1.0
+    text = " + ".join(f"{effect.name} ({effect.text(float(step))})" for effect in effects)
+    rest = n_effects - len(effects)
+    if rest:
+        text += f" + {rest} smaller term{'s' if rest > 1 else ''}"
+    return f"{text} > {format_number(-bias)}"
 
 
 def _ranges(name: str, ends: list[tuple[str, bool]], *, above: bool) -> str:

@@ -15,6 +15,7 @@ from tartree.explain.arguments import row_weights, true_outputs
 from tartree.explain.text.number_text import format_number
 from tartree.explain.text.terms import label_of
 from tartree.explain.tree_view.function_views import activation_name, decision_view, leaf_view, logit_scales
+from tartree.explain.tree_view.node_corrections import corrections_of
 from tartree.explain.tree_view.node_models import conditions_of, leaf_models_of
 from tartree.explain.tree_view.views import (
     ColumnView,
@@ -115,6 +116,7 @@ def make_view(
     features = feature_views(model, x, weight)
     spread = np.array([feature.spread for feature in features])
     outputs = model.output_names
+    columns = model.encoder.columns_
     nodes, edges = node_views(tree.structure)
     gradient_rows = around if x is None or not len(x) else x
     data: list[Any] = [(None, None)] * ev.n_members(tree)
@@ -125,9 +127,11 @@ def make_view(
             decision_view(tree, m),
             leaf_view(tree, m),
             logit_scales(tree, m),
-            conditions_of(tree, m, model.encoder.features_, spread, gradient_rows, nodes, max_terms),
+            conditions_of(tree, m, model.encoder.features_, spread, gradient_rows, nodes, max_terms, columns),
             leaf_models_of(model, tree, m, spread, gradient_rows, outputs, max_terms),
-            *data[m],
+            data[m][0],
+            data[m][1],
+            corrections_of(model, tree, m, spread, max_terms),
         )
         for m in range(ev.n_members(tree))
     )

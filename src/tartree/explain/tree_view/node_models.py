@@ -17,7 +17,7 @@ from tartree.explain.tree_view.views import ConditionView, LeafModelView, NodeVi
 from tartree.model import FittedModel
 from tartree.nn import ConstantLeaf, Tree
 from tartree.nn.families import is_fixed, linear_parameters, step_parameters
-from tartree.table import Feature
+from tartree.table import Column, Feature
 
 FloatArray = NDArray[np.float64]
 #: Logarithm of the probability of an impossible class, so that its log odds are finite.
@@ -32,6 +32,7 @@ def conditions_of(
     x: Tensor | None,
     nodes: Sequence[NodeView],
     max_terms: int,
+    columns: Sequence[Column] | None = None,
 ) -> tuple[ConditionView | None, ...]:
     """Return the condition of each node of a member, None for leaves."""
     parameters = linear_parameters(tree.decision)
@@ -48,7 +49,7 @@ def conditions_of(
             assert gradients is not None
             return gradients[logit]
         weight, bias = parameters[0][member, logit].numpy(), float(parameters[1][member, logit])
-        function_view = linear_view(features, weight, bias, spread, max_terms=max_terms)
+        function_view = linear_view(features, weight, bias, spread, max_terms=max_terms, columns=columns)
         if thresholds is None or not function_view.terms or function_view.terms[0].kind != "value":
             return function_view
         feature = features[function_view.terms[0].feature]  # a row on the threshold goes to the first child
@@ -65,7 +66,10 @@ def conditions_of(
         if parameters is None and gradients is None:
             return ConditionView("gradient", (), ("a function",) * len(node.children))
         functions = tuple(function(logit) for logit in node.logits)
-        return ConditionView(kind, functions, branch_texts(functions, TEXT_TERMS))  # type: ignore[arg-type]
+        texts = branch_texts(functions, TEXT_TERMS)
+        if len(functions) == 1 and functions[0].n_effects > 1 and functions[0].opposite is not None:
+            texts = functions[0].condition, functions[0].opposite  # curves of several columns, without their numbers
+        return ConditionView(kind, functions, texts)  # type: ignore[arg-type]
 
     return tuple(condition(node) for node in nodes)
 
@@ -86,8 +90,9 @@ def branch_texts(functions: Sequence[LinearView], max_terms: int) -> tuple[str, 
 def negated(function: LinearView, max_terms: int = TEXT_TERMS) -> str:
     """Return when a function is not above 0, as text."""
     text = function.condition_of(max_terms)
-    if function.opposite is not None:
-        return function.opposite
+    opposite = function.opposite_of(max_terms)
+    if opposite is not None:
+        return opposite
     if function.method == "gradient":
         return f"otherwise ({text})"
     if text in ("always", "never", "even"):

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tartree.explain.text.column_effects import ColumnEffect
 from tartree.explain.text.terms import LinearView
 from tartree.explain.tree_view.function_views import FunctionView
 
@@ -136,6 +137,19 @@ class LeafModelView:
 
 
 @dataclass(frozen=True)
+class CorrectionView:
+    """What a node adds to one function of all leaves below it; at the root, the model for all rows.
+
+    A leaf is the sum along its path: constants and effects, in the units of `LeafModelView`.
+    """
+
+    name: str  # of the function: "log odds of True"
+    constant: float
+    effects: tuple[ColumnEffect, ...]  # the strongest first
+    n_effects: int  # with those that are not listed
+
+
+@dataclass(frozen=True)
 class NodeData:
     """Statistics of the given rows at a node of a member, weighted if rows have weights."""
 
@@ -159,6 +173,7 @@ class MemberView:
     leaf_models: tuple[LeafModelView, ...]  # for each leaf
     nodes: tuple[NodeData, ...] | None  # for each node; None without rows
     flows: FloatArray | None  # (edges,): mean share of all rows in each edge
+    corrections: tuple[tuple[CorrectionView, ...], ...] | None = None  # for each node, if leaves share terms
 
 
 @dataclass(frozen=True)
