@@ -61,6 +61,8 @@ MODELS = {
     "single": (TartRegressor, {"depth": 3, "selection": "single", "members": 2}),
     "perceptrons": (TartClassifier, {"depth": 2, "decision_layers": 2, "leaf_layers": 2, "hidden": 4}),
     "early stopping": (TartClassifier, {"depth": 2, "early_stopping": "refit"}),
+    "readable": (TartClassifier, {}),
+    "readable values": (TartRegressor, {"max_features": 2, "early_stopping": "refit"}),
 }
 
 

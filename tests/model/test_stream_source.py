@@ -86,7 +86,7 @@ def test_a_streamed_classifier_is_as_good_as_one_in_memory(folder, whole):
 
 
 def test_depth_by_itself_follows_the_rows_with_weight(folder, whole):
-    from_files = classifier().set_params(depth="auto", epochs=1)
+    from_files = classifier().set_params(depth="auto", readable=False, epochs=1)
     for share, depth in ((0.2, 4), (0.4, 6)):
         counted = np.arange(whole.num_rows) < share * whole.num_rows
         table = whole.set_column(whole.column_names.index("weight"), "weight", pa.array(counted.astype(float)))

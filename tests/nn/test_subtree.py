@@ -1,11 +1,12 @@
-"""Decisions that change nothing."""
+"""Decisions that change nothing, and leaves without rows."""
 
+import numpy as np
 import pytest
 import torch
 
 from tartree import Structure
-from tartree.nn import Classes, Tree, Values, combine
-from tartree.nn.subtree import without_idle_decisions
+from tartree.nn import Branching, Classes, Tree, Values, combine
+from tartree.nn.subtree import without_empty_leaves, without_idle_decisions
 
 
 def with_equal_leaves(structure, groups, leaf_layers, **settings):
@@ -49,3 +50,26 @@ def test_what_cannot_be_joined_stays():
     assert without_idle_decisions(different) is different
     perceptrons = Tree.build(Structure(1), 4, Values(1), leaf_layers=2)
     assert without_idle_decisions(perceptrons) is perceptrons
+
+
+@pytest.mark.parametrize("structure", [Structure(3), Structure(2, 3), Structure(2, 3, 2)])
+@pytest.mark.parametrize("leaf_layers", [0, 1])
+def test_leaves_without_rows_are_removed(structure, leaf_layers):
+    tree = Tree.build(structure, 2, Classes(3), leaf_layers=leaf_layers).eval()
+    tree.branching = Branching(structure, "hard")
+    x = torch.randn(9, 2)
+    with torch.no_grad():
+        arrives = (tree(x).arrival > 0.5).any(1)[0].numpy()
+        smaller = without_empty_leaves(tree, arrives)
+        assert not arrives.all()
+        assert smaller.structure.n_leaves == arrives.sum()
+        before, after = (combine(*model(x)[:2], "multi") for model in (tree, smaller))
+    torch.testing.assert_close(after, before, rtol=1e-5, atol=1e-5)
+    assert smaller.branching.activation.name == "hard"
+
+
+def test_a_tree_without_any_rows_stays():
+    tree = Tree.build(Structure(2), 4, Values(1))
+    assert without_empty_leaves(tree, np.zeros(4, dtype=bool)) is tree
+    own = Tree.build(Structure(1), 4, Values(1), decision=lambda structure, n, members: torch.nn.Linear(n, 1))
+    assert without_empty_leaves(own, np.array([True, False])) is own

@@ -22,7 +22,7 @@ from tartree.model.stream_source import parquet_source
 from tartree.model.target import TargetCodec
 from tartree.nn import Branching, MLPDecision, Output, Path, PathLeaf, SparseDecision, Tree
 from tartree.nn.families import plain
-from tartree.nn.subtree import without_idle_decisions
+from tartree.nn.subtree import without_empty_leaves, without_idle_decisions
 from tartree.structure import Structure
 from tartree.table import TableEncoder
 from tartree.table.parquet import is_parquet
@@ -34,6 +34,9 @@ from tartree.training.held_out import HeldOutEvaluation
 COMPARED_FRACTION = 0.2
 #: Penalties on terms that are compared, in units of the recipe's; of equal ones the first is taken.
 PENALTY_FACTORS = (1.0, 0.5, 2.0, 4.0)
+
+#: Rows whose leaves are found together.
+COUNTED_ROWS = 4096
 
 
 class DataSource(Protocol):
@@ -192,8 +195,8 @@ class Prepared:
         tree.decision, tree.leaf = plain(tree.decision), plain(tree.leaf)
         settings = _plain_settings(self.settings)
         if self.spec.is_hard and history is not None:
-            self.tree = tree = without_idle_decisions(tree)
-            tree.branching = Branching(tree.structure, "hard", members=self.spec.members)
+            tree.branching = Branching(tree.structure, "hard", members=self.spec.members).to(self.device)
+            self.tree = tree = without_idle_decisions(without_empty_leaves(tree, self._leaves_with_rows()))
             settings = {**settings, "branching": "hard"}
         provenance = Provenance(
             settings,
@@ -205,6 +208,18 @@ class Prepared:
             temperature=self.temperature,
         )
         return FittedModel(source.encoder, tree.eval(), source.codec, self.spec.selection, provenance)
+
+    @torch.no_grad()
+    def _leaves_with_rows(self) -> NDArray[np.bool_]:
+        """Return which leaves training rows arrive at, (leaves,); all of them if rows are not in memory."""
+        arrives = np.zeros(self.tree.structure.n_leaves, dtype=bool)
+        if not isinstance(self.source, MemorySource) or self.source.is_lazy:
+            return ~arrives
+        x = self.source.x if self.source.weight is None else self.source.x[torch.from_numpy(self.source.weight > 0)]
+        self.tree.eval()
+        for rows in x.split(COUNTED_ROWS):
+            arrives |= (self.tree(rows.to(self.device)).arrival > 0.5).flatten(0, 1).any(0).cpu().numpy()
+        return arrives
 
 
 def columns_of(encoder: TableEncoder) -> list[int]:
@@ -326,6 +341,8 @@ def prepare(
     source.learn(spec, seeds, resumed.encoder, resumed.codec, workers)
     _check_unchanged(spec, resumed)
     tree = copy.deepcopy(resumed.tree)
+    if spec.is_hard:  # decisions learn again
+        tree.branching = Branching(tree.structure, spec.branching, members=spec.members)
     sparse = sparse_settings({}, spec.limits, columns_of(source.encoder), tree.structure).get("decision")
     if sparse is not None and isinstance(tree.decision, MLPDecision):
         limited = sparse(tree.structure, len(source.encoder.features_), resumed.n_members)
@@ -343,7 +360,8 @@ def _check_unchanged(spec: ModelSpec, resumed: FittedModel) -> None:
         structure = Structure(spec.depth, spec.window, spec.stride)
         if structure != resumed.structure:
             raise ValueError(f"warm_start must keep the structure {resumed.structure}, got {structure}")
-    for name, value in _plain_settings(spec.tree_settings).items():
+    settings = {**_plain_settings(spec.tree_settings), **({"branching": "hard"} if spec.is_hard else {})}
+    for name, value in settings.items():
         before = resumed.provenance.settings[name]
         if value != before:
             raise ValueError(f"warm_start must keep {name}={before!r}, got {name}={value!r}")

@@ -5,12 +5,14 @@ The origin of the nodes (`Origin`) is kept for the certificate.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.nn import ConstantLeaf, MLPDecision, MLPLeaf, Tree, UniformDecision
@@ -93,18 +95,23 @@ def _origin(structure: Structure, pruned: Structure, sources: dict[Node, Node], 
 
 def check_shrinkable(tree: Tree) -> None:
     """Raise unless the parameters of decisions and leaves belong to single nodes, as those of the library's do."""
+    if (obstacle := _obstacle(tree)) is not None:
+        raise ValueError(obstacle)
+
+
+def _obstacle(tree: Tree) -> str | None:
+    """Return why no node can be removed, or None."""
     decision_fits = isinstance(tree.decision, UniformDecision) or (
         type(tree.decision) is MLPDecision and _by_node(tree.decision.mlp, tree.structure)
     )
     if not decision_fits:
-        raise ValueError(
+        return (
             "decisions must be linear, perceptrons of single nodes, or uniform to be simplified, got "
             f"{type(tree.decision).__name__}, whose parameters do not belong to single nodes"
         )
     if type(tree.leaf) not in (ConstantLeaf, MLPLeaf):
-        raise ValueError(
-            f"leaves must be constant, linear or perceptrons to be simplified, got {type(tree.leaf).__name__}"
-        )
+        return f"leaves must be constant, linear or perceptrons to be simplified, got {type(tree.leaf).__name__}"
+    return None
 
 
 def _by_node(mlp: GroupedMLP, structure: Structure) -> bool:
@@ -233,6 +240,42 @@ def _copy_last(before: GroupedMLP, after: GroupedMLP, outputs: Tensor) -> None:
 
 
 @torch.no_grad()
+def without_empty_leaves(tree: Tree, arrives: NDArray[np.bool_]) -> Tree:
+    """Return a tree without the leaves that no row arrives at, in the precision and on the device of it.
+
+    Parameters
+    ----------
+    tree : Tree
+        With decisions and leaves whose parameters belong to single nodes.
+    arrives : ndarray of bool of shape (leaves,)
+        Whether rows arrive at each leaf.
+
+    Returns
+    -------
+    Tree
+        The same one if no leaf is empty, or all are, or other decisions and leaves forbid it.
+
+    Examples
+    --------
+    >>> from tartree.nn import Classes
+    >>> tree = Tree.build(Structure(2), 3, Classes(2))
+    >>> without_empty_leaves(tree, np.array([True, False, True, True])).structure.n_leaves
+    3
+    """
+    if arrives.all() or not arrives.any() or _obstacle(tree) is not None:
+        return tree
+    depth = tree.structure.depth
+    return _without(tree, [(depth, int(leaf)) for leaf in np.flatnonzero(~arrives)])
+
+
+def _without(tree: Tree, nodes: list[Node]) -> Tree:
+    """Return a tree without some nodes, in the precision and on the device of it."""
+    like = next(tree.leaf.parameters())
+    on_cpu = copy.deepcopy(tree).cpu()
+    return shrink_tree(on_cpu, shrink_structure(tree.structure, nodes)).to(like.device, like.dtype)
+
+
+@torch.no_grad()
 def without_idle_decisions(tree: Tree) -> Tree:
     """Return a tree without the decisions below which all leaves are equal, in the precision and on the device of it.
 
@@ -269,8 +312,7 @@ def without_idle_decisions(tree: Tree) -> Tree:
     idle = _idle_nodes(structure, kinds.tolist())
     if not idle or type(tree.decision) is not MLPDecision:
         return tree
-    like = leaf.mlp.weights[0] if isinstance(leaf, MLPLeaf) else leaf.values
-    return shrink_tree(tree, shrink_structure(structure, idle)).to(like.device, like.dtype)
+    return _without(tree, idle)
 
 
 def _idle_nodes(structure: Structure, kinds: list[int]) -> list[Node]:

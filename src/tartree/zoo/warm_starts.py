@@ -187,9 +187,12 @@ def _soften(
     if isinstance(imported, ImportedClassifier):
         estimator = TartClassifier
         parameters = {"class_weight": getattr(source, "class_weight", None), **parameters}
+    parameters = {"readable": False, **parameters}  # the tree at hand is another model than the default
     model = estimator(random_state=random_state, **parameters)
     if temperature is None:
-        plain = estimator(**{name: parameters[name] for name in ("class_weight", "device") if name in parameters})
+        plain = estimator(
+            readable=False, **{name: parameters[name] for name in ("class_weight", "device") if name in parameters}
+        )
         temperature = choose_temperature(source, plain.spec(), X, y, sample_weight)
     structure = structure_of(imported)
     if structure.is_regular:

@@ -23,12 +23,12 @@ PRESETS = (*FAMILY, "tart-a", "tart-b", "tart-c", "tart-max")
 @shared.drop_missing_target_option
 @click.option("--preset", type=click.Choice(PRESETS), help="A named model; by default one tree.")
 @click.option(
-    "--readable",
-    is_flag=True,
+    "--readable/--not-readable",
     default=None,
-    help="A tree to be read: at most 8 leaves, 2 columns a decision, one path a row.",
+    help="A tree to be read: few leaves, curves, one column a decision, one path a row. The default, unless options "
+    "describe another model.",
 )
-@click.option("--depth", type=click.IntRange(min=0), help="Layers of decisions; by default 4, or 6 from 1,000 rows on.")
+@click.option("--depth", type=click.IntRange(min=0), help="Layers of decisions; by default 3, and more of many rows.")
 @click.option("--max-features", type=click.IntRange(min=1), help="Columns that each decision may use.")
 @click.option("--max-terms", type=click.IntRange(min=0), help="Terms of all leaves together: a column each.")
 @click.option("--window", type=click.IntRange(min=2), help="Children of each decision.")

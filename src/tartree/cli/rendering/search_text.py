@@ -110,7 +110,8 @@ def fit_command(params: dict[str, Any], settings: SearchSettings, data: str, tar
     parts += ["--drop-missing-target"] if settings.drop_missing_target else []
     for name, value in changes.items():
         option = f"--{name.replace('_', '-')}"
-        parts += [option] if value is True else [option, str(value)]
+        flags = {True: [option], False: [option.replace("--", "--not-")]}
+        parts += flags[value] if isinstance(value, bool) else [option, str(value)]
     parts += [] if settings.seed == 0 else ["--seed", str(settings.seed)]
     return shlex.join([*parts, "-o", settings.out, *(["--force"] if settings.force else [])])
 

@@ -169,7 +169,9 @@ def harden(estimator: Model, X: Any) -> Model:
 
 @torch.no_grad()
 def sharpened(tree: Tree, factor: float) -> Tree:
-    """Return a copy with all logits multiplied by a factor, which keeps their order."""
+    """Return a copy with all logits multiplied by a factor, which keeps their order; a hard tree stays as it is."""
+    if tree.branching.activation.name == "hard":
+        return copy.deepcopy(tree)
     if not tree.branching.activation.is_monotone:
         raise ValueError(
             f"the branching must be monotone in its logits to be hardened, got {tree.branching.activation.name!r}; "
