@@ -10,7 +10,7 @@ import importlib.util
 import math
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,8 @@ from sklearn.svm import l1_min_c
 from sklearn.tree import DecisionTreeClassifier
 
 from tartree import TartClassifier
+from tartree.model import data_source
+from tartree.model import fit as fit_model
 from tartree.table import TableEncoder
 
 BUDGET = 45
@@ -260,8 +262,7 @@ def _readable_within(X: Rows, y: Rows, seed: int, budget: int) -> Iterator[Candi
     n_classes = len(np.unique(y))
 
     def fit(X: Rows, y: Rows, depth: int, numeric: Any, terms: int) -> Any:
-        settings = {"depth": depth, "numeric": numeric, "max_terms": terms}
-        return TartClassifier(readable=True, **settings, random_state=seed, device="cpu").fit(X, y)
+        return fit_readable(X, y, seed, depth, numeric, terms)
 
     for depth, numeric in READABLE:
         of_term = 1 if numeric == "standard" else curve_numbers(X)
@@ -281,6 +282,13 @@ def _readable_within(X: Rows, y: Rows, seed: int, budget: int) -> Iterator[Candi
             terms -= math.ceil((size.numbers - budget) / (outputs(n_classes) * of_term))
             if terms < 0:
                 break
+
+
+def fit_readable(X: Rows, y: Rows, seed: int, depth: int, numeric: Any, terms: int, **settings: Any) -> TartClassifier:
+    """Fit a readable tree with an encoding of numbers; `readable=True` takes "standard" for unset and sets curves."""
+    model = TartClassifier(readable=True, depth=depth, max_terms=terms, random_state=seed, device="cpu", **settings)
+    spec = replace(model.spec(), numeric=numeric)
+    return model.with_model(fit_model(spec, data_source(spec, X, y)))
 
 
 def curve_numbers(X: Rows) -> int:
