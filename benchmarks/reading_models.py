@@ -25,8 +25,9 @@ from sklearn.svm import l1_min_c
 from sklearn.tree import DecisionTreeClassifier
 
 from tartree import TartClassifier
-from tartree.model import data_source
+from tartree.model import FittedModel, data_source
 from tartree.model import fit as fit_model
+from tartree.nn.families import linear_parameters
 from tartree.table import TableEncoder
 
 BUDGET = 45
@@ -113,17 +114,38 @@ def most_terms(n_classes: int, depth: int, budget: int, of_term: int = 1) -> int
     return left // (n_outputs * of_term) if left >= 0 else -1
 
 
-def simplified_size(n_classes: int, n_leaves: int, budget: int) -> tuple[int, int] | None:
-    """Return the first size of `SIMPLIFIED` that keeps the budget, for a model with so many leaves.
+def simplified_sizes(n_classes: int, n_leaves: int, budget: int) -> list[tuple[int, int]]:
+    """Return the sizes of `SIMPLIFIED` that keep the budget, for a model with so many leaves.
 
-    >>> simplified_size(2, 16, 45), simplified_size(3, 16, 45), simplified_size(100, 16, 45)
-    ((4, 3), (3, 2), None)
+    >>> [simplified_sizes(n_classes, 16, 45)[:1] for n_classes in (2, 3, 100)]
+    [[(4, 3)], [(3, 3)], []]
     """
+    sizes = []
     for most_leaves, terms in SIMPLIFIED:
         leaves = min(most_leaves, n_leaves)
         if (terms + 1) * (leaves - 1 + outputs(n_classes) * leaves) <= budget:
-            return most_leaves, terms
-    return None
+            sizes.append((most_leaves, terms))
+    return sizes
+
+
+def separate_numbers(model: FittedModel) -> int | None:
+    """Return the numbers of a model without curves whose leaves are printed one by one, None if it is not linear.
+
+    `ReadingSize` counts what leaves share once, and what differs as a difference, which is longer where they share
+    little.
+    """
+    leaves, decisions = linear_parameters(model.tree.leaf), linear_parameters(model.tree.decision)
+    if leaves is None or (decisions is None and model.structure.n_decisions):
+        return None
+    total = 0
+    if decisions is not None:
+        weights = decisions[0].numpy()
+        total += np.count_nonzero(weights) + weights.shape[0] * weights.shape[1]
+    shape = (model.n_members, model.structure.n_leaves, len(model.classes), -1)
+    for part in leaves:
+        numbers = part.numpy().reshape(shape)
+        total += np.count_nonzero(numbers[:, :, :1] - numbers[:, :, 1:] if shape[2] == 2 else numbers)
+    return int(total)
 
 
 def fit_best(reader: Reader, X: Rows, y: Rows, seed: int, budget: int = BUDGET) -> Candidate:
@@ -242,11 +264,14 @@ def _simplified(X: Rows, y: Rows, seed: int, budget: int) -> Iterator[Candidate]
         return model.simplify(X, max_leaves=most_leaves, max_terms=terms)
 
     model = TartClassifier(random_state=seed, device="cpu").fit(X, y)
-    size = simplified_size(len(np.unique(y)), model.get_n_leaves(), budget)
-    if size is not None:
-        small = model.simplify(X, max_leaves=size[0], max_terms=size[1])
-        settings = f"max_leaves={size[0]}, max_terms={size[1]}"
-        yield Candidate(settings, small, small.reading_size_.numbers, partial(fit, most_leaves=size[0], terms=size[1]))
+    for most_leaves, terms in simplified_sizes(len(np.unique(y)), model.get_n_leaves(), budget):
+        small = model.simplify(X, max_leaves=most_leaves, max_terms=terms)
+        counts = [small.reading_size_.numbers, separate_numbers(small.model_)]
+        numbers = min(count for count in counts if count is not None)
+        if numbers <= budget:
+            again = partial(fit, most_leaves=most_leaves, terms=terms)
+            yield Candidate(f"max_leaves={most_leaves}, max_terms={terms}", small, numbers, again)
+            return
 
 
 def _readable(X: Rows, y: Rows, seed: int, budget: int) -> Iterator[Candidate]:

@@ -35,7 +35,8 @@ MODELS = {
     "L1": "multinomial, on standardised columns; the inner splits choose the penalty, up to the one with the most "
     "weights within the budget.",
     "simplified": "`TartClassifier().fit(X, y).simplify(X, max_leaves=4, max_terms=3)`, or where this has more than "
-    "the allowed numbers the next smaller size; nothing is chosen by inner splits.",
+    "the allowed numbers the next smaller size; nothing is chosen by inner splits. Leaves are printed one by one where "
+    "this is shorter than what they share and how they differ.",
     "readable": "default settings of `readable=True`, for comparison.",
 }
 

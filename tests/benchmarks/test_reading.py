@@ -72,16 +72,22 @@ def test_a_curve_counts_its_points():
     assert reading_models.most_terms(2, 0, 45, of_term=18) == 2
 
 
-def test_sizes_of_simplified_models_keep_the_budget():
+def test_sizes_of_simplified_models_keep_the_budget(iris):
     for n_classes in (2, 3, 5, 10, 40, 46):
-        size = reading_models.simplified_size(n_classes, 64, 45)
+        sizes = reading_models.simplified_sizes(n_classes, 64, 45)
         outputs = reading_models.outputs(n_classes)
-        if size is None:
-            assert 2 * outputs > 45
-        else:
-            leaves, terms = size
-            assert (terms + 1) * (leaves - 1 + leaves * outputs) <= 45
-    assert reading_models.simplified_size(10, 1, 45) == (4, 3)  # a model without decisions
+        assert bool(sizes) == (2 * outputs <= 45)
+        assert all((terms + 1) * (leaves - 1 + leaves * outputs) <= 45 for leaves, terms in sizes)
+    assert reading_models.simplified_sizes(10, 1, 45)[0] == (4, 3)  # a model without decisions
+
+    X, y = iris
+    for binary in (False, True):
+        rows = y != 0 if binary else y >= 0
+        model = TartClassifier(epochs=5, random_state=0).fit(X[rows], y[rows])
+        small = model.simplify(X[rows], max_leaves=3, max_terms=2, max_boxes=1)
+        numbers = reading_models.separate_numbers(small.model_)
+        assert numbers == 2 * 3 + (1 if binary else 3) * 3 * 3  # functions of two columns and a constant
+        assert numbers <= small.reading_size_.numbers
 
 
 def test_the_readable_tree_keeps_the_budget(iris, monkeypatch):
