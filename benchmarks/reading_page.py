@@ -52,7 +52,7 @@ def page(lines: Sequence[Line], groups: dict[str, str]) -> str:
     text += ["", "Made by `benchmarks/reading.py`; the data is in `reading.jsonl`."]
     text += ["", "## Means", "", *_means(done, names, common, groups)]
     if OURS in names:
-        text += ["", *_wins(done, names, common)]
+        text += ["", *_wins(done, names)]
     text += ["", "## Agreement of the drawn tree", "", *_agreement(done, names)]
     text += ["", "## By set", "", *_by_set(done, names)]
     if failed := [line for line in lines if line["failure"]]:
@@ -87,19 +87,26 @@ def _means(done: dict[Any, Line], names: list[str], common: list[str], groups: d
     return [*wrapped(note), "", *table([*head, "sets measured"], rows)]
 
 
-def _wins(done: dict[Any, Line], names: list[str], common: list[str]) -> list[str]:
-    """Return sets won, tied and lost by the readable tree within the budget."""
+def _wins(done: dict[Any, Line], names: list[str]) -> list[str]:
+    """Return sets won, tied and lost by the readable tree within the budget, against each model on the sets of both."""
     rows = []
     for name in names:
-        if name == OURS or not READERS[name].is_limited or not common:
+        both = [member for model, member in done if model == OURS and (name, member) in done]
+        if name == OURS or not READERS[name].is_limited or not both:
             continue
-        gaps = np.array([100 * (mean_of(done[OURS, member]) - mean_of(done[name, member])) for member in common])
+        gaps = np.array([100 * (mean_of(done[OURS, member]) - mean_of(done[name, member])) for member in both])
         won, lost = int((gaps > 0.005).sum()), int((gaps < -0.005).sum())
-        worst = [f"{common[k]} ({gaps[k]:+.1f})" for k in np.argsort(gaps, kind="stable")[:3] if gaps[k] < 0]
-        cells = [f"{won} / {len(common) - won - lost} / {lost}", f"{gaps.mean():+.2f}", ", ".join(worst) or "none"]
-        rows.append([READERS[name].label, *cells])
-    head = ["against", "won / tied / lost", "mean difference", "largest losses"]
-    return [f"{READERS[OURS].label} on these {len(common)} sets, differences in points:", "", *table(head, rows)]
+        worst = [f"{both[k]} ({gaps[k]:+.1f})" for k in np.argsort(gaps, kind="stable")[:3] if gaps[k] < 0]
+        cells = [f"{won} / {len(both) - won - lost} / {lost}", f"{gaps.mean():+.2f}", ", ".join(worst) or "none"]
+        rows.append([READERS[name].label, str(len(both)), *cells])
+    note = (
+        f"{READERS[OURS].label} against each other model, on the sets where both were measured; differences in points:"
+    )
+    return [
+        *wrapped(note),
+        "",
+        *table(["against", "sets", "won / tied / lost", "mean difference", "largest losses"], rows),
+    ]
 
 
 def _agreement(done: dict[Any, Line], names: list[str]) -> list[str]:

@@ -232,7 +232,7 @@ def test_the_page_compares_models_on_the_sets_they_share():
     assert "2 of 2 small sets and 0 of 1 medium sets" in page
     assert "| `TartClassifier(readable=True)`, 45 numbers | 75.0 | 28 | - | - | 3 |" in page
     assert "| CART | 72.5 | 6 | - | - | 2 |" in page
-    assert "| CART | 1 / 0 / 1 | +2.50 | a (-5.0) |" in page
+    assert "| CART | 2 | 1 / 0 / 1 | +2.50 | a (-5.0) |" in page
     assert "| 3 | 91.67 % | 75.00 % (a) |" in page
     assert "| a | 100 x 4 | 2 | 60.0 (15) | **65.0** (5) |" in page
     assert "| c | CART | ValueError: a\\|b |" in page
