@@ -2,6 +2,8 @@
 
     python benchmarks/tables.py run regression FOLDER      # FOLDER/*.tsv.gz, the column `target` last
     python benchmarks/tables.py run mixed FOLDER           # FOLDER/*.csv.gz, targets as in MIXED below
+    python benchmarks/tables.py run regression FOLDER --models readable --most-rows 2000
+    python benchmarks/tables.py run regression FOLDER --models readable --again     # after a change of the library
     python benchmarks/tables.py page                       # docs/benchmarks/tables.md from the saved fits
 
 Five folds, two seeds, default parameters, the same folds for all. A line of `tables.jsonl` is one fit; a run that was
@@ -16,7 +18,7 @@ import json
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,7 +48,9 @@ OUT = Path("docs/benchmarks/tables")
 SEEDS = 2
 FOLDS = 5
 OURS = "tartree"
+READABLE = "readable"
 LINEAR = "linear"
+NAMES = (OURS, READABLE, LINEAR, "gradient boosting", "random forest", "extra trees")
 LOW = 0.05  # a fold is listed when tartree is lower by more
 #: Targets of the mixed tables; a target in `CLASSES` is one of classes.
 MIXED = {
@@ -88,7 +92,7 @@ def tables(kind: str, folder: Path) -> Iterator[Table]:
 
 
 def models(is_classes: bool, seed: int) -> dict[str, Any]:
-    """Return unfitted models by name; all but tartree get the encoding of `TableEncoder`."""
+    """Return unfitted models by name; all but those of tartree get the encoding of `TableEncoder`."""
     if is_classes:
         others: dict[str, Any] = {
             LINEAR: LogisticRegression(max_iter=5000),
@@ -96,7 +100,10 @@ def models(is_classes: bool, seed: int) -> dict[str, Any]:
             "extra trees": ExtraTreesClassifier(random_state=seed),
             "gradient boosting": HistGradientBoostingClassifier(random_state=seed),
         }
-        ours: Any = TartClassifier(random_state=seed)
+        ours: dict[str, Any] = {
+            OURS: TartClassifier(random_state=seed),
+            READABLE: TartClassifier(readable=True, random_state=seed),
+        }
     else:
         others = {
             LINEAR: RidgeCV(np.logspace(-3, 4, 22)),
@@ -104,8 +111,11 @@ def models(is_classes: bool, seed: int) -> dict[str, Any]:
             "extra trees": ExtraTreesRegressor(random_state=seed),
             "gradient boosting": HistGradientBoostingRegressor(random_state=seed),
         }
-        ours = TartRegressor(random_state=seed)
-    return {OURS: ours, **{name: make_pipeline(TableEncoder(), model) for name, model in others.items()}}
+        ours = {
+            OURS: TartRegressor(random_state=seed),
+            READABLE: TartRegressor(readable=True, random_state=seed),
+        }
+    return {**ours, **{name: make_pipeline(TableEncoder(), model) for name, model in others.items()}}
 
 
 def score(model: Any, X: pd.DataFrame, y: np.ndarray, is_classes: bool) -> float:
@@ -118,18 +128,27 @@ def score(model: Any, X: pd.DataFrame, y: np.ndarray, is_classes: bool) -> float
     return float(roc_auc_score(y, shares, multi_class="ovr"))
 
 
-def run(kind: str, folder: Path, out: Path, part: int, parts: int, seconds: float) -> None:
-    """Fit what has no line yet; start no fit after `seconds`."""
+def run(
+    kind: str,
+    folder: Path,
+    out: Path,
+    part: int = 0,
+    parts: int = 1,
+    seconds: float = float("inf"),
+    names: Sequence[str] = NAMES,
+    most_rows: float = float("inf"),
+) -> None:
+    """Fit the named models where they have no line yet; start no fit after `seconds`."""
     start = time.perf_counter()
     done = {(r["table"], r["model"], r["seed"], r["fold"]) for r in read(out)}
     out.parent.mkdir(parents=True, exist_ok=True)
     for seed, (number, table) in itertools.product(range(SEEDS), enumerate(tables(kind, folder))):
-        if number % parts != part:
+        if number % parts != part or len(table.y) > most_rows:
             continue
         folds = (StratifiedKFold if table.is_classes else KFold)(FOLDS, shuffle=True, random_state=seed)
         for fold, (train, test) in enumerate(folds.split(table.X, table.y)):
             for name, model in models(table.is_classes, seed).items():
-                if (table.name, name, seed, fold) in done:
+                if name not in names or (table.name, name, seed, fold) in done:
                     continue
                 if time.perf_counter() - start > seconds:
                     return
@@ -142,6 +161,8 @@ def run(kind: str, folder: Path, out: Path, part: int, parts: int, seconds: floa
                     "score": round(score(model, table.X.iloc[test], table.y[test], table.is_classes), 5),
                     "fit_s": round(fitted, 2),
                 }  # fmt: skip
+                if name == READABLE:
+                    line["numbers"] = model.reading_size_.numbers
                 with out.open("a") as file:
                     file.write(json.dumps(line) + "\n")
         print(f"{table.name}, seed {seed}: {time.perf_counter() - start:.0f} s", flush=True)
@@ -151,49 +172,99 @@ def read(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
 
 
+def forget(kind: str, out: Path, names: Sequence[str]) -> None:
+    """Remove the lines of models on tables of a kind, so that they are fitted again."""
+    kept = [line for line in read(out) if line["kind"] != kind or line["model"] not in names]
+    out.write_text("".join(json.dumps(line) + "\n" for line in kept))
+
+
 def page(lines: list[dict[str, Any]]) -> str:
     """Return the results in Markdown."""
     text = [
         "# Real tables",
         "",
         f"Default parameters, {FOLDS} folds, {SEEDS} seeds, the same folds for all models. The linear model is ridge",
-        "regression with its penalty chosen by cross-validation, or logistic regression. All models but tartree get",
-        "the encoding of `TableEncoder`; forests have 100 trees, boosting is scikit-learn's `HistGradientBoosting`.",
+        "regression with its penalty chosen by cross-validation, or logistic regression. All other models get the",
+        "encoding of `TableEncoder`; forests have 100 trees, boosting is scikit-learn's `HistGradientBoosting`.",
+        "`readable` is an estimator of tartree with `readable=True`; a dash means not run.",
         "Made by `benchmarks/tables.py`; the data is in `tables.jsonl`.",
     ]
     for kind, title in TITLES.items():
         of_kind = [line for line in lines if line["kind"] == kind]
         if of_kind:
-            text += ["", f"## {title}", "", *_table(of_kind), *_incomplete(of_kind), "", *_low_folds(of_kind)]
+            text += [
+                "",
+                f"## {title}",
+                "",
+                *_table(of_kind),
+                *_sizes(of_kind),
+                *_incomplete(of_kind),
+                "",
+                *_low_folds(of_kind),
+            ]
     return "\n".join([*text, "", versions() + ".", ""])
 
 
 def _table(lines: list[dict[str, Any]]) -> list[str]:
-    """Return the mean scores of each table and model."""
-    names = list(dict.fromkeys(line["model"] for line in lines))
+    """Return the mean scores of each table and model, and means of the tables on which all models were measured."""
+    names = [name for name in NAMES if any(line["model"] == name for line in lines)]
     scores: dict[tuple[str, str], list[float]] = defaultdict(list)
     facts: dict[str, dict[str, Any]] = {}
     for line in lines:
         scores[line["table"], line["model"]].append(line["score"])
         facts[line["table"]] = line
     order = sorted(facts, key=lambda name: (facts[name]["metric"], facts[name]["rows"]))
-    means = np.array([[np.mean(scores[table, name]) for name in names] for table in order])
+    means = np.array([[np.mean(scores.get((table, name), np.nan)) for name in names] for table in order])
     rows = []
     for table, values in zip(order, means, strict=True):
-        cells = [f"**{value:.3f}**" if value == values.max() else f"{value:.3f}" for value in values]
         fact = facts[table]
-        rows.append([table, f"{fact['rows']:,} x {fact['columns']}", fact["metric"], *cells])
-    ranks = rankdata(-means, axis=1).mean(0)
-    rows.append(["mean", "", "", *(f"{value:.3f}" for value in means.mean(0))])
-    rows.append(["mean rank", "", "", *(f"{value:.2f}" for value in ranks)])
+        rows.append([table, f"{fact['rows']:,} x {fact['columns']}", fact["metric"], *_cells(values)])
+    measured = np.isfinite(means)
+    for kept in dict.fromkeys(map(tuple, (measured.all(axis=0), np.ones(len(names), dtype=bool)))):
+        complete = measured[:, kept].all(axis=1)  # first the models of all tables, then all models
+        if complete.any():
+            some = np.where(kept, means[complete], np.nan)
+            ranks = rankdata(-some[:, kept], axis=1).mean(axis=0)
+            of_tables = f"of {complete.sum()} tables"
+            rows.append([f"mean {of_tables}", "", "", *_numbers(some.mean(axis=0), 3)])
+            all_ranks = np.full(len(names), np.nan)
+            all_ranks[list(kept)] = ranks
+            rows.append([f"mean rank {of_tables}", "", "", *_numbers(all_ranks, 2)])
     return markdown_table(["table", "rows x columns", "metric", *names], rows)
+
+
+def _cells(values: np.ndarray) -> list[str]:
+    """Return the means of a table, the best in bold, and a dash where nothing was measured."""
+    best = np.nanmax(values)
+    return [f"**{t}**" if v == best else t for v, t in zip(values, _numbers(values, 3), strict=True)]
+
+
+def _numbers(values: np.ndarray, digits: int) -> list[str]:
+    return [f"{value:.{digits}f}" if np.isfinite(value) else "-" for value in values]
+
+
+def _sizes(lines: list[dict[str, Any]]) -> list[str]:
+    """State how much there is to read in the readable models."""
+    counts: dict[str, list[int]] = defaultdict(list)
+    for line in lines:
+        if line.get("numbers") is not None:
+            counts[line["table"]].append(line["numbers"])
+    if not counts:
+        return []
+    means = [float(np.mean(numbers)) for numbers in counts.values()]
+    spread = f"{min(means):.0f} to {max(means):.0f} by table, {np.mean(means):.0f} in the mean of {len(means)} tables"
+    return ["", f"Numbers to read in a readable model: {spread}."]
 
 
 def _incomplete(lines: list[dict[str, Any]]) -> list[str]:
     """Name the tables with fewer folds than the others, because a run was stopped."""
-    counts = Counter(line["table"] for line in lines if line["model"] == OURS)
-    short = [f"{table} ({count})" for table, count in counts.items() if count < FOLDS * SEEDS]
-    return ["", f"Measured on fewer than {FOLDS * SEEDS} folds: {', '.join(short)}."] if short else []
+    text = []
+    for name in (OURS, READABLE):
+        counts = Counter(line["table"] for line in lines if line["model"] == name)
+        short = [f"{table} ({count})" for table, count in counts.items() if count < FOLDS * SEEDS]
+        if short:
+            text += ["", f"{name} was measured on fewer than {FOLDS * SEEDS} folds: {', '.join(short)}."]
+    return text
 
 
 def _low_folds(lines: list[dict[str, Any]]) -> list[str]:
@@ -215,7 +286,7 @@ def _low_folds(lines: list[dict[str, Any]]) -> list[str]:
         text[-1] += " The last column shows the best other model in that fold: where it is low too, the fold is hard."
         rows = []
         for gap, (table, seed, fold), by_model in low:
-            best = max((name for name in by_model if name != OURS), key=by_model.__getitem__)
+            best = max((name for name in by_model if name not in (OURS, READABLE)), key=by_model.__getitem__)
             cells = [f"{by_model[OURS]:.3f}", f"{by_model[LINEAR]:.3f}", f"{-gap:.3f}"]
             rows.append([table, f"{seed}, {fold}", *cells, f"{by_model[best]:.3f} ({best})"])
         head = ["table", "seed, fold", "tartree", "linear", "below by", "best of the others"]
@@ -240,6 +311,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=OUT, help="path of the record, without an ending")
     parser.add_argument("--part", default="0/1", help="this process and the number of processes")
     parser.add_argument("--limit-seconds", type=float, default=float("inf"), help="start no fit after that time")
+    parser.add_argument("--models", nargs="+", default=NAMES, choices=NAMES, metavar="MODEL")
+    parser.add_argument("--most-rows", type=float, default=float("inf"), help="leave out larger tables")
+    parser.add_argument("--again", action="store_true", help="remove the lines of these models first")
     arguments = parser.parse_args()
     data = beside(arguments.out, ".jsonl")
     if arguments.command == "run":
@@ -247,7 +321,18 @@ def main() -> None:
             parser.error("run needs a kind of tables and their folder")
         warnings.filterwarnings("ignore", category=FutureWarning)
         part, parts = map(int, arguments.part.split("/"))
-        run(arguments.kind, arguments.folder, data, part, parts, arguments.limit_seconds)
+        if arguments.again:
+            forget(arguments.kind, data, arguments.models)
+        run(
+            arguments.kind,
+            arguments.folder,
+            data,
+            part,
+            parts,
+            arguments.limit_seconds,
+            arguments.models,
+            arguments.most_rows,
+        )
         return
     beside(arguments.out, ".md").write_text(page(read(data)))
 
