@@ -25,7 +25,8 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 PAGE = README.parent / "docs/choosing-a-tree.md"
 SPEED = PAGE.parent / "benchmarks/search.json"
 RULES = ("best", "1se")
-COMPARED = (*ALIASES.values(), "random-forest", "extra-trees", "XGBoost", "CatBoost", "TartClassifier", "tart-max")
+OTHERS = ("random-forest", "extra-trees", "XGBoost", "CatBoost")
+COMPARED = (*ALIASES.values(), *OTHERS, "not-readable", "TartClassifier", "tart-max")
 TIE = 0.005  # points
 #: Kinds of structures, by depth and layers of the leaves.
 CHOICES: dict[str, Callable[[int, int], bool]] = {
@@ -199,6 +200,8 @@ def _means_table(sets: list[str], lines: dict[Any, Line], others: dict[Any, Line
         cells = []
         for names in groups.values():
             cell = f"{100 * np.mean([np.mean(by_set[name]['accuracy']) for name in names]):.2f}"
+            if all("numbers" in by_set[name] for name in names):
+                cell += f" ({np.median([np.median(by_set[name]['numbers']) for name in names]):,.0f} numbers)"
             if "leaves" in by_set[names[0]]:
                 cell += f" ({np.mean([np.mean(by_set[name]['leaves']) for name in names]):.1f} leaves)"
             cells.append(cell)

@@ -2,8 +2,8 @@
 
     python benchmarks/tables.py run regression FOLDER      # FOLDER/*.tsv.gz, the column `target` last
     python benchmarks/tables.py run mixed FOLDER           # FOLDER/*.csv.gz, targets as in MIXED below
-    python benchmarks/tables.py run regression FOLDER --models readable --most-rows 2000
-    python benchmarks/tables.py run regression FOLDER --models readable --again     # after a change of the library
+    python benchmarks/tables.py run regression FOLDER --models tartree --most-rows 2000
+    python benchmarks/tables.py run regression FOLDER --models tartree --again     # after a change of the library
     python benchmarks/tables.py page                       # docs/benchmarks/tables.md from the saved fits
 
 Five folds, two seeds, default parameters, the same folds for all. A line of `tables.jsonl` is one fit; a run that was
@@ -48,9 +48,9 @@ OUT = Path("docs/benchmarks/tables")
 SEEDS = 2
 FOLDS = 5
 OURS = "tartree"
-READABLE = "readable"
+SOFT = "not readable"
 LINEAR = "linear"
-NAMES = (OURS, READABLE, LINEAR, "gradient boosting", "random forest", "extra trees")
+NAMES = (OURS, SOFT, LINEAR, "gradient boosting", "random forest", "extra trees")
 LOW = 0.05  # a fold is listed when tartree is lower by more
 #: Targets of the mixed tables; a target in `CLASSES` is one of classes.
 MIXED = {
@@ -102,7 +102,7 @@ def models(is_classes: bool, seed: int) -> dict[str, Any]:
         }
         ours: dict[str, Any] = {
             OURS: TartClassifier(random_state=seed),
-            READABLE: TartClassifier(readable=True, random_state=seed),
+            SOFT: TartClassifier(readable=False, random_state=seed),
         }
     else:
         others = {
@@ -113,7 +113,7 @@ def models(is_classes: bool, seed: int) -> dict[str, Any]:
         }
         ours = {
             OURS: TartRegressor(random_state=seed),
-            READABLE: TartRegressor(readable=True, random_state=seed),
+            SOFT: TartRegressor(readable=False, random_state=seed),
         }
     return {**ours, **{name: make_pipeline(TableEncoder(), model) for name, model in others.items()}}
 
@@ -161,7 +161,7 @@ def run(
                     "score": round(score(model, table.X.iloc[test], table.y[test], table.is_classes), 5),
                     "fit_s": round(fitted, 2),
                 }  # fmt: skip
-                if name == READABLE:
+                if name == OURS:
                     line["numbers"] = model.reading_size_.numbers
                 with out.open("a") as file:
                     file.write(json.dumps(line) + "\n")
@@ -186,7 +186,7 @@ def page(lines: list[dict[str, Any]]) -> str:
         f"Default parameters, {FOLDS} folds, {SEEDS} seeds, the same folds for all models. The linear model is ridge",
         "regression with its penalty chosen by cross-validation, or logistic regression. All other models get the",
         "encoding of `TableEncoder`; forests have 100 trees, boosting is scikit-learn's `HistGradientBoosting`.",
-        "`readable` is an estimator of tartree with `readable=True`; a dash means not run.",
+        "`not readable` is an estimator of tartree with `readable=False`; a dash means not run.",
         "Made by `benchmarks/tables.py`; the data is in `tables.jsonl`.",
     ]
     for kind, title in TITLES.items():
@@ -244,7 +244,7 @@ def _numbers(values: np.ndarray, digits: int) -> list[str]:
 
 
 def _sizes(lines: list[dict[str, Any]]) -> list[str]:
-    """State how much there is to read in the readable models."""
+    """State how much there is to read in the models of tartree by default."""
     counts: dict[str, list[int]] = defaultdict(list)
     for line in lines:
         if line.get("numbers") is not None:
@@ -253,13 +253,13 @@ def _sizes(lines: list[dict[str, Any]]) -> list[str]:
         return []
     means = [float(np.mean(numbers)) for numbers in counts.values()]
     spread = f"{min(means):.0f} to {max(means):.0f} by table, {np.mean(means):.0f} in the mean of {len(means)} tables"
-    return ["", f"Numbers to read in a readable model: {spread}."]
+    return ["", f"Numbers to read in a model of tartree: {spread}."]
 
 
 def _incomplete(lines: list[dict[str, Any]]) -> list[str]:
     """Name the tables with fewer folds than the others, because a run was stopped."""
     text = []
-    for name in (OURS, READABLE):
+    for name in (OURS, SOFT):
         counts = Counter(line["table"] for line in lines if line["model"] == name)
         short = [f"{table} ({count})" for table, count in counts.items() if count < FOLDS * SEEDS]
         if short:
@@ -286,7 +286,7 @@ def _low_folds(lines: list[dict[str, Any]]) -> list[str]:
         text[-1] += " The last column shows the best other model in that fold: where it is low too, the fold is hard."
         rows = []
         for gap, (table, seed, fold), by_model in low:
-            best = max((name for name in by_model if name not in (OURS, READABLE)), key=by_model.__getitem__)
+            best = max((name for name in by_model if name not in (OURS, SOFT)), key=by_model.__getitem__)
             cells = [f"{by_model[OURS]:.3f}", f"{by_model[LINEAR]:.3f}", f"{-gap:.3f}"]
             rows.append([table, f"{seed}, {fold}", *cells, f"{by_model[best]:.3f} ({best})"])
         head = ["table", "seed, fold", "tartree", "linear", "below by", "best of the others"]

@@ -149,7 +149,7 @@ DEFAULT = TreeModel(
 )
 DEFAULT_A = replace(DEFAULT, name="default-A", label="default recipe, structure of TART-A", depth=6)
 ESTIMATOR = EstimatorModel("TartClassifier", "TartClassifier, default settings", ())
-READABLE = EstimatorModel("readable", "TartClassifier(readable=True)", (("readable", True),))
+SOFT = EstimatorModel("not-readable", "TartClassifier(readable=False)", (("readable", False),))
 
 
 def from_preset(name: str) -> TreeModel:
@@ -163,7 +163,7 @@ def from_preset(name: str) -> TreeModel:
 
 
 TART_MAX = from_preset("tart-max")
-OURS: list[TreeModel | EstimatorModel] = [DEFAULT, DEFAULT_A, ESTIMATOR, READABLE, TART_MAX]
+OURS: list[TreeModel | EstimatorModel] = [DEFAULT, DEFAULT_A, ESTIMATOR, SOFT, TART_MAX]
 #: tart-max without its encoder, to measure what that changes.
 UNENCODED = replace(TART_MAX, name="tart-max-unencoded", label="tart-max without encoder", encoded=False)
 TREES: dict[str, TreeModel | EstimatorModel] = {

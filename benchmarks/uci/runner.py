@@ -133,10 +133,11 @@ def do(job: Job, settings: Settings) -> list[Line]:
     start = time.perf_counter()
     failure: str | None = None
     scores: dict[str, list[float]] = {}
+    numbers: list[int | None] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            scores = _scores(job, load_set(job.set), settings, device)
+            scores = _scores(job, load_set(job.set), settings, device, numbers)
         except Exception as error:
             failure = failure_text(error)
     summary = summaries()[job.set]
@@ -153,11 +154,15 @@ def do(job: Job, settings: Settings) -> list[Line]:
         "seed": settings.seed,
         "processes": settings.processes,
         "machine": machine(device),
+        **({"numbers": numbers} if numbers else {}),
     }
     return [{"model": model.name, "accuracy": scores.get(model.name), **shared} for model in job.models]
 
 
-def _scores(job: Job, data: StudySet, settings: Settings, device: torch.device) -> dict[str, list[float]]:
+def _scores(
+    job: Job, data: StudySet, settings: Settings, device: torch.device, numbers: list[int | None]
+) -> dict[str, list[float]]:
+    """Return the accuracies of each model by run; of estimators, append the numbers to read in each run."""
     first = job.models[0]
     if isinstance(first, TreeModel):
         recipe = replace(first.recipe, precision=settings.precision, epochs=settings.epochs or first.recipe.epochs)
@@ -179,6 +184,8 @@ def _scores(job: Job, data: StudySet, settings: Settings, device: torch.device) 
         model.fit(X[train.numpy()], codes)
         if isinstance(first, EstimatorModel) and model.history_.interrupted:
             raise KeyboardInterrupt
+        if isinstance(first, EstimatorModel):
+            numbers.append(model.reading_size_.numbers)
         predicted = present[np.asarray(model.predict(X[test.numpy()])).ravel().astype(np.int64)]
         accuracies.append(float((predicted == y[test.numpy()]).mean()))
     return {first.name: accuracies}

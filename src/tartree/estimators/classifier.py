@@ -29,7 +29,7 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
     ----------
     depth : int or "auto", default="auto"
         Layers of decisions; 0 is the leaf alone (logistic regression, or a perceptron). "auto": for a readable tree 3,
-        at most 8 leaves, and DEEP from 10,000 rows on. For others 4, and 6 from 1,000 rows on for trees with two
+        at most 8 leaves, and 6 from 10,000 rows on. For others 4, and 6 from 1,000 rows on for trees with two
         children a node and constant or linear leaves; such a tree with linear leaves is compared with a linear model
         (0) on held-out rows, and replaced by it if that predicts them better; then all rows are trained on. Rows count
         once, whatever their weight, unless it is 0.
@@ -61,10 +61,11 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         Terms of all leaves together: training removes the others. A term is what a column adds, for all rows or below
         a node of the tree, to what leaves share (``leaf=tartree.nn.Path()``).
     readable : bool or "auto", default="auto"
-        Fit a tree to be read, where other parameters have their defaults: decisions on one column
-        (``max_features=1``), curves of numbers (``numeric="curve"``), leaves that share what is above them
-        (``leaf=tartree.nn.Path()``), and the recipe "readable", which leaves out terms that do not help. A row follows
-        one path, and the leaf at its end is the prediction. Decisions below which all leaves are equal are removed.
+        Fit a tree to be read, where other parameters have their defaults: decisions on one column (`max_features`; on
+        two columns from 10,000 rows on), curves of numbers (``numeric="curve"``), leaves that share what is above them
+        (``leaf=tartree.nn.Path()``), and the recipe "readable", which leaves out terms that do not help; how strictly
+        is chosen on held-out rows from 1,000 rows on. A row follows one path, and the leaf at its end is the
+        prediction. Leaves without rows are removed, and decisions below which all leaves are equal.
         "auto": unless a parameter describes another model: one of `depth` to `leaf`, `numeric` or `recipe`.
     numeric : {"standard", "curve", "quantile", "plain"}, default="standard"
         How numbers are encoded; see `TableEncoder`.

@@ -172,7 +172,8 @@ class Prepared:
         source, seeds = self.source, np.repeat(self.seeds[1:], copies)
         n_features, output = len(source.encoder.features_), source.codec.output
         settings = {**self.settings, "members": len(seeds)}
-        settings = sparse_settings(settings, self.spec.limits, columns_of(source.encoder), structure)
+        limits = self.spec.limits(source.n_counted)
+        settings = sparse_settings(settings, limits, columns_of(source.encoder), structure)
         tree = build_tree(structure, n_features, output, settings, int(self.seeds[0]))
         tree.reset_parameters(generators(seeds))
         return tree.to(self.device)
@@ -343,7 +344,9 @@ def prepare(
     tree = copy.deepcopy(resumed.tree)
     if spec.is_hard:  # decisions learn again
         tree.branching = Branching(tree.structure, spec.branching, members=spec.members)
-    sparse = sparse_settings({}, spec.limits, columns_of(source.encoder), tree.structure).get("decision")
+    sparse = sparse_settings({}, spec.limits(source.n_counted), columns_of(source.encoder), tree.structure).get(
+        "decision"
+    )
     if sparse is not None and isinstance(tree.decision, MLPDecision):
         limited = sparse(tree.structure, len(source.encoder.features_), resumed.n_members)
         limited.mlp, tree.decision = tree.decision.mlp, limited

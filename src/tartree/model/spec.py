@@ -30,8 +30,8 @@ DEEP_ROWS = 1_000
 #: Parameters of `Tree.build`, beside the structure.
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
 
-#: What `readable` sets: one column a decision, curves, leaves that share what is above them.
-READABLE: dict[str, Any] = {"numeric": "curve", "max_features": 1, "recipe": "readable", "leaf": Path()}
+#: What `readable` sets: curves, few terms, leaves that share what is above them.
+READABLE: dict[str, Any] = {"numeric": "curve", "recipe": "readable", "leaf": Path()}
 #: Parameters of another model: ``readable="auto"`` is True where all of them have their defaults.
 OTHER_MODEL: dict[str, Any] = {
     "depth": "auto",
@@ -49,8 +49,8 @@ OTHER_MODEL: dict[str, Any] = {
     "numeric": "standard",
     "recipe": "default",
 }
-#: Depth of readable trees: eight leaves, and more from so many rows on.
-READABLE_DEPTH, DEEP_READABLE_DEPTH, DEEP_READABLE_ROWS = 3, 6, 10_000
+#: Depth of readable trees and columns of their decisions: eight leaves and one column, and from so many rows on more.
+READABLE_SIZE, LARGE_READABLE_SIZE, LARGE_READABLE_ROWS = (3, 1), (6, 2), 10_000
 
 EarlyStopping = bool | Literal["auto", "refit"]
 
@@ -174,9 +174,21 @@ class ModelSpec:
         """Class of the target codec."""
         return CODECS[self.task]
 
-    @property
-    def limits(self) -> Limits:
-        """Limits that training keeps."""
+    def limits(self, n_rows: int) -> Limits:
+        """Return the limits that training keeps.
+
+        Parameters
+        ----------
+        n_rows : int
+            Rows with weight.
+
+        Returns
+        -------
+        Limits
+        """
+        has_linear_decisions = self.decision is None and self.decision_layers == 1
+        if self.max_features is None and self.is_readable and has_linear_decisions:
+            return Limits(self._readable_size(n_rows)[1], self.max_terms)
         return Limits(self.max_features, self.max_terms)
 
     @property
@@ -204,7 +216,7 @@ class ModelSpec:
         if self.depth != "auto":
             return self.depth
         if self.is_readable:
-            return DEEP_READABLE_DEPTH if n_rows >= DEEP_READABLE_ROWS else READABLE_DEPTH
+            return self._readable_size(n_rows)[0]
         may_be_deep = self.window == 2 and self.leaf_layers in (0, 1) and self.leaf is None
         return 6 if may_be_deep and n_rows >= DEEP_ROWS else 4
 
@@ -287,6 +299,10 @@ class ModelSpec:
         rng = check_random_state(self.random_state) if rng is None else rng
         return rng.randint(np.iinfo(np.int32).max, size=self.members + 1)
 
+    def _readable_size(self, n_rows: int) -> tuple[int, int]:
+        """Return the depth of a readable tree and the columns of a decision."""
+        return LARGE_READABLE_SIZE if n_rows >= LARGE_READABLE_ROWS else READABLE_SIZE
+
     def _check_used(self) -> None:
         """Raise if a parameter has no effect beside a `decision` or `leaf` that brings its own layers."""
         unused: dict[str, float] = {}
@@ -337,7 +353,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 def _readable(values: dict[str, Any]) -> dict[str, Any]:
     """Return what `readable` sets, for parameters that have their defaults."""
-    unset = {"numeric": "standard", "max_features": None, "recipe": "default", "leaf": None}
+    unset = {"numeric": "standard", "recipe": "default", "leaf": None}
     readable = {name: value for name, value in READABLE.items() if values[name] == unset[name]}
     if values["leaf_layers"] != 1:
         readable.pop("leaf", None)

@@ -109,7 +109,8 @@ def make_candidate(estimator: BaseTart, params: Parameters, number: int, n_rows:
     _check_nodes(structure)
     # A hard tree predicts by the leaf at the end of a row's path.
     selection: Selection = "single" if spec.is_hard else spec.selection
-    return Candidate(number, params, structure, settings, copies, selection, spec.recipe, table_key(spec), spec.limits)
+    limits = spec.limits(n_rows)
+    return Candidate(number, params, structure, settings, copies, selection, spec.recipe, table_key(spec), limits)
 
 
 def table_key(spec: ModelSpec) -> Key:
