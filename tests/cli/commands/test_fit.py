@@ -32,7 +32,8 @@ def test_tables_for_people(patients_csv, tmp_path):
     for text in (
         "60 rows, 4 columns (2 numeric, 1 categorical, 1 date)",
         "diagnosis: classification, 2 classes",
-        "depth 4, window 2, stride 2: 16 leaves",
+        "leaves, ",
+        "to read",
         "3-fold cross-validation, 60 rows",
         f"Saved {out}",
         f"tartree predict '{out}' new.csv",
@@ -50,7 +51,8 @@ def test_json(patients_csv, tmp_path):
     assert report["columns"] == {"numeric": 2, "categorical": 1, "boolean": 0, "date": 1, "left out": 0}
     assert report["task"] == "classification"
     assert sum(entry["rows"] for entry in report["classes"]) == 60
-    assert report["structure"] == {"depth": 4, "window": 2, "stride": 2}
+    assert report["depth"] <= 3
+    assert report["leaves"] <= 8
     scores = report["cross_validation"]["scores"]
     assert list(scores) == ["tartree", "random forest", "decision tree", "majority guess"]
     assert all(len(score["folds"]) == 3 for score in scores.values())
@@ -61,13 +63,17 @@ def test_json(patients_csv, tmp_path):
 
 def test_the_tree_that_is_compared_is_the_one_that_is_saved(patients_csv, tmp_path, monkeypatch):
     monkeypatch.setattr(spec, "DEEP_ROWS", 60)  # of all rows, not of a fold
+    monkeypatch.setattr(spec, "LARGE_READABLE_ROWS", 60)
     fitted = []
     fit = fold_scores.fit_completely
     monkeypatch.setattr(fold_scores, "fit_completely", lambda model, *rest: fitted.append(model) or fit(model, *rest))
-    report = fit_json(patients_csv, "diagnosis", tmp_path, "--epochs", 1, "--folds", 2)
-    assert report["structure"]["depth"] == 6
+    report = fit_json(patients_csv, "diagnosis", tmp_path, "--epochs", 1, "--folds", 2, "--not-readable")
+    assert report["depth"] == 6
     assert [model.get_depth() for model in fitted[:2]] == [6, 6]
     assert load(tmp_path / "fitted.tart").depth == "auto"
+    fitted.clear()
+    fit_json(patients_csv, "diagnosis", tmp_path, "--epochs", 1, "--folds", 2)
+    assert [(model.depth, model.max_features, model.readable) for model in fitted[:2]] == [(6, 2, True)] * 2
 
 
 def test_equal_to_python(patients_csv, model_path):

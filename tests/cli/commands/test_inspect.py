@@ -13,8 +13,9 @@ def test_json(model_path):
     assert found["target"] == "diagnosis"
     assert found["classes"] == ["benign", "malignant"]
     assert found["version"] == __version__
-    assert found["structure"] == {"depth": 4, "window": 2, "stride": 2}
-    assert (found["decisions"], found["leaves"], found["members"]) == (15, 16, 1)
+    assert found["depth"] <= 3
+    assert found["decisions"] + 1 == found["leaves"] <= 8
+    assert found["members"] == 1
     assert found["parameters"] == load(model_path).n_parameters_
     assert found["bytes"] == model_path.stat().st_size
     age, crp, sex, visit = found["columns"]
@@ -22,7 +23,7 @@ def test_json(model_path):
     assert age["unit"] == "number"
     assert 20 <= age["low"] < age["median"] < age["high"] <= 90
     assert (age["whole"], age["gaps"]) == (True, False)
-    assert crp["features"] == ["crp", "crp=(missing)"]
+    assert (crp["features"][0], crp["features"][-1]) == ("crp", "crp=(missing)")
     assert sorted(sex["levels"]) == ["f", "m"]
     assert sex["kind"] == "category"
     assert visit["unit"] == "date"

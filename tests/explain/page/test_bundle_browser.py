@@ -55,7 +55,7 @@ def fitted(estimator, data):
 
 
 MODELS = {
-    "default": lambda: fitted(TartClassifier(), measurements()),
+    "soft tree": lambda: fitted(TartClassifier(readable=False), measurements()),
     "shared children": lambda: fitted(TartClassifier(depth=3, window=3, stride=2), measurements()),
     "31 shared leaves": lambda: fitted(TartClassifier(depth=4, window=3, stride=2), measurements()),
     "64 leaves": lambda: fitted(TartClassifier(depth=6), many_measurements()),
@@ -119,7 +119,7 @@ def shown_share(page):
 
 
 def test_click_a_node(report, visit):
-    page = visit(report("default")[0])
+    page = visit(report("soft tree")[0])
     page.locator("[role=treeitem]", has_text="Leaf 3").first.click()
     panel = page.locator("#node-details")
     assert panel.locator("h3").inner_text() == "Leaf 3"
@@ -132,7 +132,7 @@ def test_click_a_node(report, visit):
 
 
 def test_choose_a_row(report, visit):
-    path, model, table, y = report("default")
+    path, model, table, y = report("soft tree")
     page = visit(path)
     assert page.locator(".row-links path").count() == 0
     page.fill("#row-number", "14")  # rows count from 1
@@ -195,7 +195,7 @@ def test_type_values_and_gaps(report, visit):
 
 
 def test_keyboard(report, visit):
-    page = visit(report("default")[0])
+    page = visit(report("soft tree")[0])
     for _ in range(60):
         page.keyboard.press("Tab")
         if page.evaluate("document.activeElement.getAttribute('role')") == "treeitem":
@@ -226,7 +226,7 @@ def test_keyboard(report, visit):
 
 
 def test_zoom_and_pan(report, visit):
-    page = visit(report("default")[0])
+    page = visit(report("soft tree")[0])
     where = "document.querySelector('.tree > g').getAttribute('transform')"
     box = page.locator("#canvas").bounding_box()
     start = page.evaluate(where)
@@ -293,7 +293,7 @@ def test_members(report, visit):
 
 
 def test_rows_of_a_cell(report, visit):
-    path, model, table, y = report("default")
+    path, model, table, y = report("soft tree")
     page = visit(path)
     page.locator(".cell.good button").first.click()
     chosen = page.locator("#row-filter option:checked").inner_text()
@@ -314,7 +314,7 @@ def test_shared_children_and_several_branches(report, visit):
 
 
 @pytest.mark.parametrize(
-    ("name", "width"), [("default", 1280), ("31 shared leaves", 1280), ("64 leaves", 1280), ("64 leaves", 800)]
+    ("name", "width"), [("soft tree", 1280), ("31 shared leaves", 1280), ("64 leaves", 1280), ("64 leaves", 800)]
 )
 def test_the_first_view_shows_all_that_is_drawn(report, visit, name, width):
     """Nothing is cut off, the width is used, and the letters are legible."""
@@ -355,7 +355,7 @@ GAPS_BETWEEN_LINES = """() => {
 
 
 @pytest.mark.parametrize(
-    ("name", "width"), [("default", 1280), ("31 shared leaves", 1280), ("64 leaves", 1280), ("64 leaves", 360)]
+    ("name", "width"), [("soft tree", 1280), ("31 shared leaves", 1280), ("64 leaves", 1280), ("64 leaves", 360)]
 )
 def test_lines_of_a_node_do_not_touch(report, visit, name, width):
     page = visit(report(name)[0], width=width)
@@ -394,7 +394,7 @@ def test_regression(report, visit):
     assert "In the data" in found
 
 
-@pytest.mark.parametrize("name", ["default", "shared children", "mixed table", "regression"])
+@pytest.mark.parametrize("name", ["soft tree", "shared children", "mixed table", "regression"])
 def test_narrow_window(report, visit, name):
     page = visit(report(name)[0], width=360, height=700)
     page.click("[aria-label='Next row']")
@@ -415,7 +415,7 @@ def _sorted_pairs(boxes):
 
 
 def test_dark_mode(report, visit):
-    page = visit(report("default")[0], color_scheme="dark")
+    page = visit(report("soft tree")[0], color_scheme="dark")
     colour = "getComputedStyle(document.body).backgroundColor"
     dark = page.evaluate(colour)
     page.select_option("#theme", "light")
@@ -432,7 +432,7 @@ def brightness(colour):
 
 
 def test_printing(report, visit):
-    page = visit(report("default")[0], color_scheme="dark")
+    page = visit(report("soft tree")[0], color_scheme="dark")
     page.emulate_media(media="print")
     assert not page.locator("#toolbar").is_visible()
     assert page.locator("#canvas svg").is_visible()
@@ -556,7 +556,7 @@ def test_a_large_tree_folds_small_branches(visit, tmp_path):
     assert drawn["y"] + drawn["height"] <= canvas["y"] + canvas["height"] + 1
 
 
-@pytest.mark.parametrize("name", ["default", "regression"])
+@pytest.mark.parametrize("name", ["soft tree", "regression"])
 def test_without_rows_and_truth(report, visit, tmp_path, name):
     """Values can still be typed."""
     _, model, table, y = report(name)
@@ -680,4 +680,4 @@ def test_charts_of_columns_stay_within_their_cards(report, visit, width):
 
 
 def test_other_models_have_no_shared_model(report, visit):
-    assert visit(report("default")[0]).locator("#shared").is_hidden()
+    assert visit(report("soft tree")[0]).locator("#shared").is_hidden()

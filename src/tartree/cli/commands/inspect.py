@@ -59,6 +59,7 @@ def _describe_model(path: str) -> dict[str, Any]:
         "target": model.target_name,
         "classes": model.classes.tolist() if model.is_classifier else None,
         "structure": model.structure.to_dict(),
+        "depth": model.structure.depth,
         "members": estimator.members,
         "decisions": model.structure.n_decisions,
         "leaves": model.structure.n_leaves,

@@ -45,7 +45,8 @@ def describe_file_size(path: str) -> str:
 
 def describe_structure(structure: dict[str, Any], n_leaves: int, members: int, n_parameters: int, *more: str) -> str:
     """Return structure, leaves and parameters as a phrase."""
-    shape = ", ".join(f"{key} {value}" for key, value in structure.items() if key != "children") or "irregular"
+    regular = {"depth": len(structure["children"])} if "children" in structure else structure
+    shape = ", ".join(f"{key} {value}" for key, value in regular.items())
     leaves = "leaf" if n_leaves == 1 else "leaves"
     each = f"{members} trees of " if members > 1 else ""
     return ", ".join([f"{each}{shape}: {n_leaves:,} {leaves}", counted(n_parameters, "parameter"), *more])

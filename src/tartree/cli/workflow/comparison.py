@@ -77,9 +77,10 @@ def compare(
     candidate = clone(estimator)
     smallest = min(len(train) for train, _ in splits)
     spec = candidate.spec()
-    depth = spec.resolve_depth(len(target.values))
-    if candidate.depth == "auto" and spec.resolve_depth(smallest) != depth:
-        candidate.depth = depth  # the tree that is compared must be the one that is fitted to all rows
+    sizes = {n_rows: (spec.resolve_depth(n_rows), spec.limits(n_rows)) for n_rows in (len(target.values), smallest)}
+    if len(set(sizes.values())) > 1:  # the tree that is compared must be the one that is fitted to all rows
+        depth, limits = sizes[len(target.values)]
+        candidate.set_params(depth=depth, max_features=limits.features, readable=spec.is_readable)
     metric, guess = find_metric(target.task), "majority guess" if target.is_classification else "mean"
     contenders: dict[str, Callable[[], Any]] = {"tartree": lambda: clone(candidate)}
     for label, name in (("random forest", "random forest"), ("decision tree", "decision tree"), (guess, "guess")):

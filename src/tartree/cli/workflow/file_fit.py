@@ -92,6 +92,7 @@ class FitReport:
             "task": self.target.task,
             "classes": [{"class": label, "rows": count} for label, count in self.target.classes.items()],
             "structure": self.model.structure_.to_dict(),
+            "depth": self.model.get_depth(),
             "members": self.model.members,
             "leaves": self.model.get_n_leaves(),
             "parameters": self.model.n_parameters_,

@@ -79,7 +79,7 @@ def simplify(
     >>> from sklearn.datasets import load_iris
     >>> from tartree import TartClassifier, explain
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = TartClassifier(random_state=0, epochs=20).fit(X, y)
+    >>> model = TartClassifier(depth=4, random_state=0, epochs=20).fit(X, y)
     >>> small = explain.simplify(model, X, max_leaves=3)
     >>> model.get_n_leaves(), small.get_n_leaves(), small.certificate_.measured < 0.1
     (16, 3, True)
