@@ -236,6 +236,7 @@ def test_the_default_is_readable_unless_another_model_is_described():
             {"branching": "sparsemax"},
             {"leaf": tartree.nn.Path()},
             {"numeric": "curve"},
+            {"numeric": "standard"},
             {"recipe": "paper"},
             {"recipe": Recipe()},
             {"readable": False},

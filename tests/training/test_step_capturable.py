@@ -11,9 +11,11 @@ from tartree.nn import (
     Conv,
     Gaussian,
     Layered,
+    PathLeaf,
     Pieces,
     Predictor,
     Soft,
+    SparseDecision,
     Subspace,
     Tree,
     Values,
@@ -44,6 +46,12 @@ TREES = {
     "subspace": {"decision": Subspace(layers=2, hidden=3)},
     "layered": {"decision": Layered()},
     "convolutions": {"decision": Conv(shape=(1, 3, 3), channels=2, width=4)},
+    "readable": {
+        "decision": lambda structure, n, members: SparseDecision(
+            structure, n, columns=range(n), most=2, members=members
+        ),
+        "leaf": lambda structure, n, numbers, members: PathLeaf(structure, n, numbers, most=3, members=members),
+    },
     "temperature": {"temperature": 2.0},
     "learned temperature": {"temperature": "learned"},
 }
@@ -93,7 +101,7 @@ def rows_of(output, device, *, weighted=False, own=False):
 @pytest.mark.parametrize("output", OUTPUTS.values(), ids=OUTPUTS)
 def test_every_tree(output, settings, device):
     tree = Tree.build(Structure(2), N_FEATURES, output, members=MEMBERS, **settings).to(device)
-    check_step(tree, rows_of(output, device), Recipe(epochs=1))
+    check_step(tree, rows_of(output, device), Recipe(epochs=1, sparsity=0.25))
 
 
 @pytest.mark.parametrize("own", [False, True], ids=["shared rows", "own rows"])

@@ -119,7 +119,7 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         max_features: int | None = None,
         max_terms: int | None = None,
         readable: bool | Literal["auto"] = "auto",
-        numeric: Literal["standard", "curve", "quantile", "plain"] = "standard",
+        numeric: Literal["auto", "standard", "curve", "quantile", "plain"] = "auto",
         extrapolation: float | None = 0.1,
         recipe: str | Recipe = "default",
         epochs: int | None = None,

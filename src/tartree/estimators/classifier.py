@@ -67,8 +67,8 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         is chosen on held-out rows from 1,000 rows on. A row follows one path, and the leaf at its end is the
         prediction. Leaves without rows are removed, and decisions below which all leaves are equal.
         "auto": unless a parameter describes another model: one of `depth` to `leaf`, `numeric` or `recipe`.
-    numeric : {"standard", "curve", "quantile", "plain"}, default="standard"
-        How numbers are encoded; see `TableEncoder`.
+    numeric : {"auto", "standard", "curve", "quantile", "plain"}, default="auto"
+        How numbers are encoded; see `TableEncoder`. "auto": "curve" for a readable tree, otherwise "standard".
     extrapolation : float or None, default=0.1
         Numbers beyond those seen in `fit` are read as at most that share of their range further out. None: as they
         are, however far.
@@ -144,7 +144,7 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         max_features: int | None = None,
         max_terms: int | None = None,
         readable: bool | Literal["auto"] = "auto",
-        numeric: Literal["standard", "curve", "quantile", "plain"] = "standard",
+        numeric: Literal["auto", "standard", "curve", "quantile", "plain"] = "auto",
         extrapolation: float | None = 0.1,
         recipe: str | Recipe = "default",
         epochs: int | None = None,

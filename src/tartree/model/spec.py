@@ -46,7 +46,7 @@ OTHER_MODEL: dict[str, Any] = {
     "branching": "softmax",
     "decision": None,
     "leaf": None,
-    "numeric": "standard",
+    "numeric": "auto",
     "recipe": "default",
 }
 #: Depth of readable trees and columns of their decisions: eight leaves and one column, and from so many rows on more.
@@ -160,6 +160,8 @@ class ModelSpec:
         values = dict(parameters)
         if _is_readable(values.pop("readable"), values):
             values = {**values, **_readable(values)}
+        elif values["numeric"] == "auto":
+            values["numeric"] = "standard"
         changes = {name: values.pop(name) for name in ("epochs", "batch_size", "learning_rate")}
         callbacks = values.pop("callbacks")
         return cls(
@@ -353,7 +355,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 def _readable(values: dict[str, Any]) -> dict[str, Any]:
     """Return what `readable` sets, for parameters that have their defaults."""
-    unset = {"numeric": "standard", "recipe": "default", "leaf": None}
+    unset = {"numeric": "auto", "recipe": "default", "leaf": None}
     readable = {name: value for name, value in READABLE.items() if values[name] == unset[name]}
     if values["leaf_layers"] != 1:
         readable.pop("leaf", None)
