@@ -38,8 +38,8 @@ def main() -> None:
     X, _, y, _ = train_test_split(table, names, stratify=names, random_state=0)
     # Depth and seed are chosen for a small tree that shows well, not for its accuracy.
     model = TartClassifier(readable=True, depth=2, random_state=4, device="cpu").fit(X, y)
-    texts = {"subtitle": SUBTITLE, "note": NOTE.format(trained=len(y))}
-    axes = plot_tree(model, X, y, title="Is this breast tumour malignant?", **texts)
+    note = NOTE.format(trained=len(y))
+    axes = plot_tree(model, X, y, title="Is this breast tumour malignant?", subtitle=SUBTITLE, note=note)
     out.parent.mkdir(parents=True, exist_ok=True)
     axes.figure.savefig(out, dpi=110, metadata={"Software": None})
 
