@@ -22,6 +22,8 @@ import matplotlib
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```(?P<kind>text|mermaid)\n.*?```\n)?", re.DOTALL)
+INDENT = re.compile(r"(?:\|   )* *")
+POINT = re.compile(r"([\d.]+) at (-?[\d.])")
 WIDTH = 118  # characters that a page shows without a scroll bar
 
 
@@ -50,9 +52,20 @@ def fill(page: str) -> str:
 
 
 def wrapped(text: str) -> str:
-    """Break lines that are too long for a page."""
-    lines = [textwrap.wrap(line, WIDTH, subsequent_indent="    ") or [""] for line in text.splitlines()]
-    return "\n".join([*(part for line in lines for part in line), ""])
+    """Break lines that are too long for a page; the rest of a line stays in the column of its branch."""
+    text = POINT.sub("\\1\0at\0\\2", text)  # a point of a curve stays in one line
+    lines = [textwrap.wrap(line, WIDTH, subsequent_indent=continuation(line)) or [""] for line in text.splitlines()]
+    return "\n".join([*(part for line in lines for part in line), ""]).replace("\0", " ")
+
+
+def continuation(line: str) -> str:
+    """Return the indent of what follows a break of the line, with the bars of a tree.
+
+    >>> continuation("|   |       radius")
+    '|   |           '
+    """
+    bars = INDENT.match(line)
+    return (bars[0] if bars else "") + "    "
 
 
 def main() -> None:

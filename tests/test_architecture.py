@@ -18,7 +18,8 @@ X, y = load_iris(return_X_y=True, as_frame=True)
 
 
 def classifier():
-    return TartClassifier(depth=2, epochs=2, device="cpu", random_state=0)
+    """Return the default model, a readable tree."""
+    return TartClassifier(epochs=2, device="cpu", random_state=0)
 
 
 def search():

@@ -49,8 +49,9 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     estimator : TartClassifier or TartRegressor, optional
         Its parameters hold unless the space replaces them. By default ``TartClassifier()``.
     space : {"readable", "small", "paper", "full"}, dict or list of dict, default="small"
-        Parameters of the estimator to try. "readable": 13 candidates that can be read as they are, a linear model and
-        trees with constant or linear leaves. "small": these, and from one perceptron to sixteen; 32 candidates.
+        Parameters of the estimator to try. "readable": 10 candidates to be read, a linear model, a sum of curves and
+        readable trees of 2 to 8 leaves. "small": 32 candidates, a linear model, trees with constant or linear leaves,
+        and from one perceptron to sixteen.
         "paper": the 24 structures of Tables 7 to 9, trained as there. "full": structures, branching and training,
         thousands of candidates, from which a sampler draws. A dict of lists: every combination. A list of dicts: those
         of each.
