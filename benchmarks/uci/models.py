@@ -61,7 +61,8 @@ class EstimatorModel:
 
     def make(self, seed: int, device: str, precision: Any = "single") -> TartClassifier:
         model = TartClassifier(**dict(self.parameters), random_state=seed, device=device)
-        return model.set_params(recipe=replace(model.spec().recipe, precision=precision))
+        spec = model.spec()  # a recipe of its own would make the default another model
+        return model.set_params(recipe=replace(spec.recipe, precision=precision), readable=spec.is_readable)
 
 
 def _mlps() -> list[TreeModel]:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import torch
 
-from tartree import TartClassifier, explain
+from tartree import TartClassifier, TartRegressor, explain
 from tests.explain.models import fit, patients
 from tests.optional import optional
 
@@ -230,3 +230,41 @@ def test_errors(model):
         explain.counterfactual(model, frame[:2], frame)
     with pytest.raises(ValueError, match="max_columns"):
         explain.counterfactual(model, frame[:1], frame, max_columns=3)
+
+
+@pytest.mark.parametrize("kind", [TartClassifier, TartRegressor])
+def test_curves_are_searched_as_well_as_a_grid(kind):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=300), rng.gamma(2.0, size=300), rng.integers(0, 9, 300)])
+    X[rng.random(300) < 0.1, 1] = np.nan
+    risk = np.abs(X[:, 0]) + np.nan_to_num(np.sin(2 * X[:, 1])) + 0.3 * rng.normal(size=300)
+    y = (risk > 1).astype(int) if kind is TartClassifier else risk
+    model = kind(epochs=60, random_state=0, device="cpu").fit(X, y)
+    assert any(feature.bin is not None for feature in model.encoder_.features_)
+    certainty = np.abs(model.predict_proba(X)[:, 1] - 0.5) if kind is TartClassifier else np.abs(model.predict(X) - 1)
+    n_found = 0
+    for row in X[np.argsort(certainty)[:150:15]]:
+        now = model.predict(row[None])[0]
+        target = None if kind is TartClassifier else 1.0
+        result = explain.counterfactual(model, row[None], X, target=target, max_columns=1)
+        n_found += bool(result)
+        if result:
+            after = model.predict(result.row)[0]
+            assert after != now if target is None else (after >= 1.0 - 1e-9) == (now < 1.0)
+        for column in range(3):
+            values = np.linspace(np.nanmin(X[:, column]), np.nanmax(X[:, column]), 401)
+            values = np.unique(np.round(values)) if column == 2 else values
+            rows = np.repeat(row[None], len(values), axis=0)
+            rows[:, column] = values
+            predicted = model.predict(rows)
+            reached = predicted != now if target is None else (predicted >= 1.0) == (now < 1.0)
+            if not reached.any():
+                continue
+            assert result
+            assert not result.proven
+            feature = next(f for f in model.encoder_.features_ if f.column == column)
+            spread = model.encoder_.transform(X)[:, model.encoder_.features_.index(feature)].std()
+            moves = np.abs(feature.scaling.encode(values) - feature.scaling.encode(row[column : column + 1])) / spread
+            if not np.isnan(row[column]):
+                assert result.size <= moves[reached].min() + 0.02
+    assert n_found >= 5

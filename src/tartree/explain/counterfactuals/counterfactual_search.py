@@ -13,6 +13,7 @@ import itertools
 import numbers
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tartree.explain.arguments import missing_mask
-from tartree.explain.counterfactuals.goals import Goal, decision_lines, is_out_of_reach
+from tartree.explain.counterfactuals.goals import Goal, NumberRange, decision_lines, is_out_of_reach
 from tartree.explain.counterfactuals.row_edits import with_values
 from tartree.explain.simplification.distillation import predict_rows
 from tartree.explain.text.number_text import candidates, exact_text, mark_missing
@@ -342,7 +343,8 @@ class _Search:
         k = self.value_feature(column)
         if k is None:
             return float(not torch.equal(encoded, self.start[features]))
-        filled = [f for f in features if f != k and self.start[f] > 0.5]
+        kinds = self.model.encoder.features_
+        filled = [f for f in features if kinds[f].kind == "missing" and self.start[f] > 0.5]
         moved = (encoded[features.index(k)] - self.start[k]).abs() / self.spread[k].clamp_min(1e-12)
         return float(moved) + len(filled)  # a missing value that is filled counts too
 
@@ -366,27 +368,39 @@ class _Search:
             decoded = features[k].scaling.decode(values)
             values = features[k].scaling.encode(np.concatenate([np.floor(decoded + 1e-6), np.ceil(decoded - 1e-6)]))
             values = values[(values >= low - 1e-6) & (values <= high + 1e-6)]
-        values = np.unique(values)
-        values_made = []
-        for value in values:
-            encoded = torch.zeros(len(positions), dtype=torch.float64)
-            encoded[positions.index(k)] = float(value)
-            values_made.append(encoded)
-        return values_made
+        return list(self.features_at(column, torch.from_numpy(np.unique(values))))
+
+    def features_at(self, column: int, values: Tensor) -> Tensor:
+        """Return the features of a number that is not missing, (values, features of the column).
+
+        Bins of a curve follow the value; no feature falls as it rises.
+        """
+        encoded = torch.zeros(len(values), len(self.slices[column]), dtype=torch.float64)
+        for position, k in enumerate(self.slices[column]):
+            feature = self.model.encoder.features_[k]
+            if feature.kind == "value":
+                encoded[:, position] = values
+            elif feature.bin is not None:
+                encoded[:, position] = torch.from_numpy(feature.bin.at(values.numpy()))
+        return encoded
 
     def _turns(self, column: int, k: int, base: Tensor, count: int) -> FloatArray:
         """Return encoded values on both sides of the boundary of each linear decision, and between two boundaries."""
         if self.lines is None:
             return np.zeros(0)
-        row = base.clone()
-        row[self.slices[column]] = 0  # a gap is filled
-        weight, bias = self.lines
-        features = weight[:, k]
-        at = (-(weight @ row + bias) / torch.where(features == 0, torch.ones_like(features), features))[
-            features != 0
-        ].numpy()
         low, high = float(self.low[k]), float(self.high[k])
-        at = np.unique(at[(at > low) & (at < high)])
+        bins = [b for f in self.slices[column] if (b := self.model.encoder.features_[f].bin) is not None]
+        edges = np.array([edge for b in bins for edge in (b.start, b.end)])
+        knots = np.unique(np.concatenate([[low, high], edges[(edges > low) & (edges < high)]]))
+        rows = base.repeat(len(knots), 1)
+        rows[:, self.slices[column]] = self.features_at(column, torch.from_numpy(knots))
+        weight, bias = self.lines
+        sides = (rows @ weight.T + bias).numpy()  # (knots, lines), linear in between
+        first, second = sides[:-1], sides[1:]
+        piece, line = np.nonzero((first > 0) != (second > 0))
+        share = first[piece, line] / (first[piece, line] - second[piece, line])
+        at = np.unique(knots[piece] + share * (knots[piece + 1] - knots[piece]))
+        at = at[(at > low) & (at < high)]
         most = TURNS if count == GRID else PAIR_TURNS
         at = np.sort(at[np.argsort(np.abs(at - float(self.start[k])), kind="stable")[:most]])
         beside = np.concatenate([at - BESIDE * (high - low), at + BESIDE * (high - low)])
@@ -398,14 +412,14 @@ class _Search:
         """Return why there is no counterfactual, and whether that is proven."""
         if not self.free:
             return f"none exists: no column may change, so that nothing leads to {wanted}", True
-        counted = [(column, k) for column in self.free if (k := self.value_feature(column)) is not None]
-        rows = self.start.repeat(len(counted), 1)
-        for row, (column, _) in zip(rows, counted, strict=True):
-            row[self.slices[column]] = 0
-        ranges = [(k, float(self.low[k]), float(self.high[k])) for _, k in counted]
+        ranges = [
+            NumberRange(self.slices[column], float(self.low[k]), float(self.high[k]), partial(self.features_at, column))
+            for column in self.free
+            if (k := self.value_feature(column)) is not None
+        ]
         units = (self.center, self.scale)
         # Levels were all tried.
-        proven = is_out_of_reach(self.tree, self.model.selection, self.goal, rows, ranges, units)
+        proven = is_out_of_reach(self.tree, self.model.selection, self.goal, self.start, ranges, units)
         n_single, n_pairs = self.n_tried
         if proven and not n_pairs:
             return f"none exists: no change of one column within range leads to {wanted}", True
@@ -530,8 +544,7 @@ class _Search:
             decoded = feature.scaling.decode(np.array([value]))
             value = float(feature.scaling.encode(away(np.round(decoded, 6)))[0])
         encoded = list(trial.encoded)
-        encoded[index] = trial.encoded[index].clone()
-        encoded[index][position] = value
+        encoded[index] = self.features_at(column, torch.tensor([value], dtype=torch.float64))[0]
         moved = replace(trial, encoded=tuple(encoded))
         return replace(moved, size=sum(self.size(c, e) for c, e in zip(moved.columns, moved.encoded, strict=True)))
 
@@ -546,9 +559,8 @@ class _Search:
                 if k is not None:
                     position = self.slices[column].index(k)
                     step = encoded[position] - self.start[k]
-                    moved[position] = (encoded[position] + step.sign() * further * self.spread[k]).clamp(
-                        self.low[k], self.high[k]
-                    )
+                    value = encoded[position] + step.sign() * further * self.spread[k]
+                    moved = self.features_at(column, value.clamp(self.low[k], self.high[k]).view(1))[0]
                 values[column] = moved
             attempts.append(values)
         return attempts

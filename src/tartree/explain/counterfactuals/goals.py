@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,29 +41,38 @@ class Goal:
         return beyond + 1e-12
 
 
-def is_out_of_reach(
-    tree: Tree, selection: str, goal: Goal, rows: Tensor, columns: Sequence[tuple[int, float, float]], units: Any
-) -> bool:
-    """Return whether interval arithmetic proves that no value of a feature within its range reaches the goal.
+@dataclass(frozen=True)
+class NumberRange:
+    """The range of a number: its features, its lowest and highest encoded value, and its features at some values.
 
-    `rows`, (columns, features), has for each column the row that its feature changes; `columns` are features and
-    their ranges; `units` are center and scale of the outputs. False if it cannot be proven.
+    `features_at` must not fall as values rise.
+    """
+
+    features: list[int]
+    low: float
+    high: float
+    features_at: Callable[[Tensor], Tensor]
+
+
+def is_out_of_reach(
+    tree: Tree, selection: str, goal: Goal, row: Tensor, columns: Sequence[NumberRange], units: Any
+) -> bool:
+    """Return whether interval arithmetic proves that no value of one number within its range reaches the goal.
+
+    `units` are center and scale of the outputs. False if it cannot be proven.
     """
     if not isinstance(tree.leaf, ConstantLeaf | MLPLeaf):
         return False
     if tree.structure.n_leaves * tree.output.n_numbers * len(columns) > MOST_NUMBERS:
         return False
-    return all(
-        _is_column_out_of_reach(tree, selection, goal, row, *feature_range, units)
-        for row, feature_range in zip(rows, columns, strict=True)
-    )
+    return all(_is_column_out_of_reach(tree, selection, goal, row, column, units) for column in columns)
 
 
 def _is_column_out_of_reach(
-    tree: Tree, selection: str, goal: Goal, row: Tensor, feature: int, low: float, high: float, units: Any
+    tree: Tree, selection: str, goal: Goal, row: Tensor, column: NumberRange, units: Any
 ) -> bool:
     center, scale = units
-    ends = torch.linspace(low, high, PARTS + 1, dtype=torch.float64)
+    ends = torch.linspace(column.low, column.high, PARTS + 1, dtype=torch.float64)
     parts = torch.stack([ends[:-1], ends[1:]], dim=1)  # (parts, 2)
     n_parts = 0
     while len(parts):
@@ -71,7 +80,8 @@ def _is_column_out_of_reach(
         if n_parts > MOST_PARTS:
             return False
         boxes = Boxes(row.repeat(len(parts), 1), row.repeat(len(parts), 1))
-        boxes.low[:, feature], boxes.high[:, feature] = parts[:, 0], parts[:, 1]
+        boxes.low[:, column.features] = column.features_at(parts[:, 0])
+        boxes.high[:, column.features] = column.features_at(parts[:, 1])
         interval = prediction_interval(tree, boxes, selection)
         open_still = goal.most(Interval(center + scale * interval.low, center + scale * interval.high)) > -SLACK
         parts = parts[open_still]
