@@ -95,6 +95,7 @@ class Recorder:
 
     def __init__(self, code):
         self.code, self.history_ = code, types.SimpleNamespace(interrupted=False)
+        self.reading_size_ = types.SimpleNamespace(numbers=7)
         self.fitted = self.tested = self.epochs = None
 
     def set_params(self, epochs):
@@ -131,7 +132,9 @@ def test_others_learn_from_training_rows_and_are_scored_on_test_rows(kind, other
     data = sets.StudySet("made-up", "small", x, y, tuple(train), tuple(test), 4, False)
     model, made = recording(kind, code=1)
     settings = runner.Settings(precision="tf32", threads=2, seed=5)
-    accuracies = runner._scores(runner.Job((model,), "made-up"), data, settings, torch.device("cpu"))
+    numbers = []
+    accuracies = runner._scores(runner.Job((model,), "made-up"), data, settings, torch.device("cpu"), numbers)
+    assert len(numbers) == (data.runs if isinstance(model, models.EstimatorModel) else 0)
     assert [seed for seed, _, _ in made] == [15, 16, 17]  # three runs of seed 5
     assert [arguments for _, arguments, _ in made] == [others] * 3
     codes = [[0, 1, 2, 1], [1, 1, 0], [0, 0, 2, 1]]  # without the gaps
