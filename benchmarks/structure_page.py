@@ -184,14 +184,15 @@ def _groups(sets: list[str], lines: dict[tuple[str, str], Line]) -> dict[str, li
 
 
 def _means_table(sets: list[str], lines: dict[Any, Line], others: dict[Any, Line]) -> list[str]:
-    """Return mean accuracies by group and of all sets: TART-A, B and C, other libraries, and the rules."""
+    """Return mean accuracies by group and of all sets: TART-A, B and C, other libraries, and the rules.
+
+    A model that was not run on all sets of a group has a dash there.
+    """
     groups = _groups(sets, lines)
     if len(groups) > 1:
         groups["all"] = sets
     lines_by_model = {
-        label_of(model): {name: others[model, name] for name in sets}
-        for model in COMPARED
-        if all((model, name) in others for name in sets)
+        label_of(model): {name: others[model, name] for name in sets if (model, name) in others} for model in COMPARED
     }
     for rule in RULES:
         lines_by_model[f'`StructureSearch(rule="{rule}")`'] = {name: lines[f"search-{rule}", name] for name in sets}
@@ -199,13 +200,17 @@ def _means_table(sets: list[str], lines: dict[Any, Line], others: dict[Any, Line
     for model, by_set in lines_by_model.items():
         cells = []
         for names in groups.values():
+            if not all(name in by_set for name in names):
+                cells.append("-")
+                continue
             cell = f"{100 * np.mean([np.mean(by_set[name]['accuracy']) for name in names]):.2f}"
             if all("numbers" in by_set[name] for name in names):
                 cell += f" ({np.median([np.median(by_set[name]['numbers']) for name in names]):,.0f} numbers)"
             if "leaves" in by_set[names[0]]:
                 cell += f" ({np.mean([np.mean(by_set[name]['leaves']) for name in names]):.1f} leaves)"
             cells.append(cell)
-        rows.append([model, *cells])
+        if set(cells) != {"-"}:
+            rows.append([model, *cells])
     return table(["model", *(f"{group}, {len(names)} sets" for group, names in groups.items())], rows)
 
 
