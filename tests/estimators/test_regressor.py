@@ -99,24 +99,32 @@ def test_a_linear_model_takes_its_place_with_early_stopping_too():
     assert len(model.history_.best_epoch) == 1
 
 
-@pytest.mark.parametrize("readable", ["auto", False])
-def test_ctrl_c_while_models_are_compared_leaves_a_fitted_model(monkeypatch, readable):
+@pytest.mark.parametrize(
+    ("settings", "call"),
+    [({}, 1), ({"readable": False}, 1), ({"readable": False}, 2), ({"readable": False, "early_stopping": True}, 2)],
+    ids=str,
+)
+def test_ctrl_c_while_models_are_compared_leaves_a_fitted_model(monkeypatch, settings, call):
     from tartree.model import pipeline
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1000, 3))
     calls = []
 
-    def interrupted(*arguments, **settings):
-        calls.append(settings)
-        settings["callbacks"] = [lambda epoch: (_ for _ in ()).throw(KeyboardInterrupt) if epoch.number == 3 else None]
-        return train(*arguments, **settings)
+    def interrupt(epoch):
+        if epoch.number == 3 and len(calls) == call:
+            raise KeyboardInterrupt
+
+    def interrupted(*arguments, **options):
+        calls.append(options)
+        return train(*arguments, **{**options, "callbacks": [interrupt]})
 
     train = pipeline.train
     monkeypatch.setattr(pipeline, "train", interrupted)
     with pytest.warns(UserWarning, match="interrupted after 3 of"):
-        model = TartRegressor(readable=readable, random_state=0).fit(X, X[:, 0])
-    assert len(calls) == 1
+        model = TartRegressor(epochs=20, random_state=0, **settings).fit(X, X[:, 0])
+    assert len(calls) == call
+    assert model.history_.interrupted
     assert np.isfinite(model.predict(X)).all()
 
 

@@ -442,7 +442,8 @@ class _Fit:
         if compares and validation is not None and not history.interrupted:
             linear = self._linear_tree()
             linear_history = self._train(linear, rows, validation)
-            if self._is_better(linear, prepared.tree, validation):
+            history.interrupted = linear_history.interrupted
+            if not history.interrupted and self._is_better(linear, prepared.tree, validation):
                 prepared.tree, history = linear, linear_history
         refit_history = None
         if stopping == "refit" and not history.interrupted:
@@ -492,7 +493,9 @@ class _Fit:
         if history.interrupted:
             return history
         linear = self._linear_tree()
-        self._train(linear, rows)
+        if self._train(linear, rows).interrupted:  # the tree that was compared is kept
+            history.interrupted = True
+            return history
         is_better = self._is_better(linear, prepared.tree, held_out)
         prepared.rebuild(linear.structure if is_better else prepared.tree.structure)
         return history
