@@ -22,28 +22,32 @@ def table(n_rows=120):
 
 def test_linear_model():
     X, y = table()
-    size = TartClassifier(depth=0, epochs=2, device="cpu").fit(X, y).reading_size_
+    size = TartClassifier(depth=0, epochs=2, device="cpu", random_state=0).fit(X, y).reading_size_
     # A bias, two weights and two levels; of two classes the difference is printed.
     assert size == ReadingSize(leaves=1, columns=0, numbers=5)
     three = np.where(X["a"] > 1, 2, y)
-    assert TartClassifier(depth=0, epochs=2, device="cpu").fit(X, three).reading_size_.numbers == 15
+    assert TartClassifier(depth=0, epochs=2, device="cpu", random_state=0).fit(X, three).reading_size_.numbers == 15
 
 
 def test_curves():
     X, y = table()
-    size = TartClassifier(depth=0, numeric="curve", epochs=2, device="cpu").fit(X[["a"]], y).reading_size_
+    size = (
+        TartClassifier(depth=0, numeric="curve", epochs=2, device="cpu", random_state=0).fit(X[["a"]], y).reading_size_
+    )
     assert size.numbers == 1 + 2 * 7  # seven points of a curve of six bins, with 20 of 120 rows each
 
 
 def test_constant_leaves():
     X, y = table()
-    size = TartClassifier(depth=2, leaf_layers=0, max_features=1, epochs=2, device="cpu").fit(X[["a", "b"]], y)
+    size = TartClassifier(depth=2, leaf_layers=0, max_features=1, epochs=2, device="cpu", random_state=0).fit(
+        X[["a", "b"]], y
+    )
     assert size.reading_size_ == ReadingSize(leaves=4, columns=1, numbers=3 * 2 + 4)
 
 
 def test_perceptrons_cannot_be_counted():
     X, y = table()
-    size = TartClassifier(depth=1, leaf_layers=2, epochs=2, device="cpu").fit(X, y).reading_size_
+    size = TartClassifier(depth=1, leaf_layers=2, epochs=2, device="cpu", random_state=0).fit(X, y).reading_size_
     assert size.numbers is None
     assert size.leaves == 2
 
@@ -54,7 +58,7 @@ def test_the_budget_holds(estimator):
     model = estimator(readable=True, epochs=10, random_state=0, device="cpu").fit(X, y.astype(int))
     assert model.reading_size_.leaves <= 8
     assert model.reading_size_.columns <= 1
-    larger = estimator(readable=True, depth=2, max_features=2, members=2, epochs=10, device="cpu")
+    larger = estimator(readable=True, depth=2, max_features=2, members=2, epochs=10, device="cpu", random_state=0)
     assert larger.fit(X, y.astype(int)).reading_size_.leaves <= 8
     assert larger.reading_size_.columns <= 2
 
@@ -103,14 +107,19 @@ def test_terms_are_limited(estimator):
         without_leaves = model.predict(X).tolist() if max_terms == 0 else []
         assert len(set(without_leaves)) <= 8  # constants
     assert sizes == sorted(sizes)
-    assert sizes[-1] < estimator(readable=True, epochs=20, device="cpu").fit(X, y * 1).reading_size_.numbers
+    assert (
+        sizes[-1]
+        < estimator(readable=True, epochs=20, device="cpu", random_state=0).fit(X, y * 1).reading_size_.numbers
+    )
 
 
 def test_shared_terms_count_once():
     X, y = table()
-    model = TartClassifier(readable=True, depth=1, max_terms=1, numeric="standard", epochs=20, device="cpu")
-    model.set_params(recipe=model.spec().recipe, max_features=1).fit(X, y)
-    weights = model.tree_.leaf.mlp.weights[0].detach()[0].unflatten(0, (2, 2))  # (leaves, classes, features)
+    model = TartClassifier(
+        readable=True, depth=1, max_terms=1, numeric="standard", epochs=20, device="cpu", random_state=0
+    )
+    model.set_params(recipe=model.spec().recipe, max_features=1, random_state=0).fit(X, y)
+    weights = model.tree_.leaf.mlp.weights[0].detach()[0].unflatten(0, (-1, 2))  # (leaves, classes, features)
     used = (weights[:, 0] != weights[:, 1]).any(0)
     assert used.any()
 
@@ -127,7 +136,9 @@ def test_one_path_a_row():
 
 def test_readable_leaves_what_is_set():
     X, y = table()
-    model = TartClassifier(readable=True, leaf_layers=0, numeric="standard", depth=1, epochs=2, device="cpu").fit(X, y)
+    model = TartClassifier(
+        readable=True, leaf_layers=0, numeric="standard", depth=1, epochs=2, device="cpu", random_state=0
+    ).fit(X, y)
     assert model.structure_.n_leaves <= 2
     assert model.encoder_.numeric == "standard"
     assert TartClassifier(readable=True).spec().numeric == "curve"
@@ -139,4 +150,4 @@ def test_readable_leaves_what_is_set():
 def test_limits_that_cannot_hold(parameters):
     X, y = table()
     with pytest.raises(ValueError, match="max_features"):
-        TartClassifier(**{"max_features": 2, **parameters}, device="cpu").fit(X, y)
+        TartClassifier(**{"max_features": 2, **parameters}, device="cpu", random_state=0).fit(X, y)
