@@ -355,8 +355,7 @@ def _is_default(value: Any, default: Any) -> bool:
 
 def _readable(values: dict[str, Any]) -> dict[str, Any]:
     """Return what `readable` sets, for parameters that have their defaults."""
-    unset = {"numeric": "auto", "recipe": "default", "leaf": None}
-    readable = {name: value for name, value in READABLE.items() if values[name] == unset[name]}
+    readable = {name: value for name, value in READABLE.items() if _is_default(values[name], OTHER_MODEL[name])}
     if values["leaf_layers"] != 1:
         readable.pop("leaf", None)
     return {**readable, "is_readable": True}
