@@ -134,7 +134,8 @@ def separate_numbers(model: FittedModel) -> int | None:
     `ReadingSize` counts what leaves share once, and what differs as a difference, which is longer where they share
     little.
     """
-    leaves, decisions = linear_parameters(model.tree.leaf), linear_parameters(model.tree.decision)
+    tree = model.on_cpu().tree
+    leaves, decisions = linear_parameters(tree.leaf), linear_parameters(tree.decision)
     if leaves is None or (decisions is None and model.structure.n_decisions):
         return None
     total = 0

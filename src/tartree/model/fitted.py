@@ -422,7 +422,7 @@ class FittedModel:
     def _predict_means(self, X: Any) -> NDArray[np.float64]:
         codec, n_targets = self.value_codec, self.n_outputs
         means = np.concatenate([members.mean(axis=0)[..., :n_targets] for members in self.predict_members(X)])
-        values: NDArray[np.float64] = codec.center + codec.scale * means
+        values = codec.decode_means(means)
         return values[:, 0] if codec.one_target else values
 
     def predict_moments(self, X: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -440,7 +440,7 @@ class FittedModel:
         self._check_spread()
         for moments in self.predict_members(X):  # (members, rows, 2 targets)
             mean, square = np.split(moments.mean(axis=0), 2, axis=-1)
-            means.append(codec.center + codec.scale * mean)
+            means.append(codec.decode_means(mean))
             deviations.append(codec.scale * np.sqrt(np.maximum(square - np.square(mean), 0.0)))
         first, second = np.concatenate(means), np.concatenate(deviations)
         return (first[:, 0], second[:, 0]) if codec.one_target else (first, second)

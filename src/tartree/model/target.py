@@ -542,6 +542,22 @@ class ValueCodec(TargetCodec):
         array = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
         return torch.from_numpy((array - self.center) / self.scale).float()
 
+    def decode_means(self, means: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return predicted means, (rows, targets), in units of the target and within the limits to the last bit.
+
+        Trees keep the limits in single precision, whose rounding can end beyond them.
+
+        Parameters
+        ----------
+        means : ndarray of shape (rows, targets)
+
+        Returns
+        -------
+        ndarray of shape (rows, targets)
+        """
+        values: NDArray[np.float64] = self.center + self.scale * means
+        return values if self.limits is None else np.clip(values, *self.limits.T)
+
     def encode_columns(self, columns: Sequence[Any]) -> NDArray[np.float32]:
         values = np.stack([as_values(column) for column in columns], axis=1)
         return np.asarray((values - self.center) / self.scale, dtype=np.float32)
