@@ -432,7 +432,10 @@ def test_several_targets():
         ({"stride": 5}, "stride must be .* got 5"),
         ({"members": 0}, "members must be an integer of at least 1, got 0"),
         ({"selection": "both"}, "selection must .* got 'both'"),
-        ({"recipe": "secret"}, "recipe must be one of default, deep, readable, paper or a Recipe, got 'secret'"),
+        (
+            {"recipe": "secret"},
+            "recipe must be one of default, deep, readable, readable-values, paper or a Recipe, got 'secret'",
+        ),
         ({"epochs": 0}, "epochs must .* got 0"),
         ({"early_stopping": "maybe"}, "early_stopping must .* got 'maybe'"),
         ({"device": "abacus"}, "device must .* got 'abacus'"),

@@ -63,9 +63,10 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
     readable : bool or "auto", default="auto"
         Fit a tree to be read, where other parameters have their defaults: decisions on one column (`max_features`; on
         two columns from 10,000 rows on), curves of numbers (``numeric="curve"``), leaves that share what is above them
-        (``leaf=tartree.nn.Path()``), and the recipe "readable", which leaves out terms that do not help; how strictly
-        is chosen on held-out rows from 1,000 rows on. A row follows one path, and the leaf at its end is the
-        prediction. Leaves without rows are removed, and decisions below which all leaves are equal.
+        (``leaf=tartree.nn.Path()``), and the recipe "readable" ("readable-values" in a regression), which leaves out
+        terms that do not help; how strictly is chosen on held-out rows from 1,000 rows on. A row follows one path,
+        and the leaf at its end is the prediction. Leaves without rows are removed, and decisions below which all leaves
+        are equal.
         "auto": unless a parameter describes another model: one of `depth` to `leaf`, `numeric` or `recipe`.
     numeric : {"auto", "standard", "curve", "quantile", "plain"}, default="auto"
         How numbers are encoded; see `TableEncoder`. "auto": "curve" for a readable tree, otherwise "standard".

@@ -31,7 +31,8 @@ DEEP_ROWS = 1_000
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
 
 #: What `readable` sets: curves, few terms, leaves that share what is above them.
-READABLE: dict[str, Any] = {"numeric": "curve", "recipe": "readable", "leaf": Path()}
+READABLE: dict[str, Any] = {"numeric": "curve", "leaf": Path()}
+READABLE_RECIPES: dict[Task, str] = {"classification": "readable", "regression": "readable-values"}
 #: Parameters of another model: ``readable="auto"`` is True where all of them have their defaults.
 OTHER_MODEL: dict[str, Any] = {
     "depth": "auto",
@@ -159,7 +160,7 @@ class ModelSpec:
         """
         values = dict(parameters)
         if _is_readable(values.pop("readable"), values):
-            values = {**values, **_readable(values)}
+            values = {**values, **_readable(task, values)}
         elif values["numeric"] == "auto":
             values["numeric"] = "standard"
         changes = {name: values.pop(name) for name in ("epochs", "batch_size", "learning_rate")}
@@ -353,9 +354,10 @@ def _is_default(value: Any, default: Any) -> bool:
     return value is default or (isinstance(value, numbers.Number | str) and value == default)
 
 
-def _readable(values: dict[str, Any]) -> dict[str, Any]:
+def _readable(task: Task, values: dict[str, Any]) -> dict[str, Any]:
     """Return what `readable` sets, for parameters that have their defaults."""
-    readable = {name: value for name, value in READABLE.items() if _is_default(values[name], OTHER_MODEL[name])}
+    settings = {**READABLE, "recipe": READABLE_RECIPES[task]}
+    readable = {name: value for name, value in settings.items() if _is_default(values[name], OTHER_MODEL[name])}
     if values["leaf_layers"] != 1:
         readable.pop("leaf", None)
     return {**readable, "is_readable": True}

@@ -173,6 +173,8 @@ RECIPES = {
     "deep": Recipe(learning_rate=0.005, decision_decay=0.3, leaf_decay=0.3),
     # Few columns a decision, curves and shared leaves, for models to be read: few terms, and sharp decisions.
     "readable": Recipe(leaf_decay=0.5, jitter=0.25, sharpness=8.0, sparsity=0.25),
+    # Values often have little noise, where more decay would draw strong effects to 0.
+    "readable-values": Recipe(leaf_decay=0.1, jitter=0.25, sharpness=8.0, sparsity=0.25),
     # The paper's optimiser and learning rate, with its authors' 200 epochs; the last weights are kept.
     "paper": Recipe(learning_rate=0.005, schedule="constant", decision_decay=0.0, leaf_decay=0.0, jitter=0.0),
 }
