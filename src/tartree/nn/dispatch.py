@@ -24,8 +24,9 @@ from tartree.ops import backend
 if TYPE_CHECKING:
     from tartree.nn.tree import Tree
 
-#: Multiplications and additions of a forward pass below which a second thread costs more than it brings.
-SMALL_STEP = 10_000_000
+#: Multiplications and additions of a forward pass below which a step takes one thread. A second one brings less than
+#: half, and costs several times as much where other programs need the cores: waiting threads spin.
+SMALL_STEP = 500_000_000
 #: Elements of all hidden units of a layer below which one block would do, and autograd takes no longer.
 FEW_UNITS = 2**19
 #: Rough microseconds on a CPU, to choose between paths to the same result.
