@@ -122,4 +122,4 @@ def test_products_are_joined_for_predictions_of_linear_trees():
 def test_small_steps():
     tree = Tree.build(Structure(2), 3, Classes(2))
     assert dispatch.is_small_step(tree, 32)
-    assert not dispatch.is_small_step(tree, 10**6)
+    assert not dispatch.is_small_step(tree, 10**8)
