@@ -70,8 +70,8 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     seeds : int, default=1
         Trainings of each fold from different weights; their scores are averaged.
     scoring : str, optional
-        A metric of the task: "accuracy" (default), "balanced_accuracy" or "neg_log_loss"; for regression "r2". All are
-        in `tartree.search.scores.METRICS`.
+        Name of a metric of the task in `tartree.search.scores.METRICS`, such as "neg_log_loss"; by default "accuracy",
+        and "r2" for a regression.
     size : {"leaves", "parameters"}, default="leaves"
         The size in the front and the rules; see `tartree.search.sizes`.
     halving : float or None, default=4
