@@ -28,7 +28,7 @@ from tartree.search.trials import Rule, SizeName, Trial, front_of
 def _has(method: str) -> Callable[[Any], bool]:
     """Return a check whether the estimator of a search has a method."""
 
-    def check(search: Any) -> bool:
+    def check(search: StructureSearch) -> bool:
         estimator = getattr(search, "best_estimator_", None)
         if estimator is None:
             estimator = TartClassifier() if search.estimator is None else search.estimator
