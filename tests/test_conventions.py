@@ -17,7 +17,7 @@ FOREIGN = {
 }
 #: Names of things that end like activities.
 NOUNS = {"branching"}
-FITTED = {"model", "estimator", "fitted", "classifier", "regressor"}
+FITTED = {"model", "estimator", "fitted", "classifier", "regressor", "search"}
 
 
 def room(path):

@@ -35,7 +35,6 @@ def test_help_imports_nothing_heavy():
 
 
 def test_every_command_has_help():
-    assert set(main.commands) == {"demo", "fit", "predict", "inspect", "report", "search", "zoo", "data"}
     for name, command in main.commands.items():
         text = succeed(name, "--help").stdout
         assert command.help.splitlines()[0] in text

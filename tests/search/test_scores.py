@@ -2,24 +2,37 @@
 
 import numpy as np
 import pytest
-import sklearn.metrics
 import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import get_scorer
 
 from tartree import StructureSearch, TartClassifier, TartRegressor
 from tartree.search import baseline_scores, plot_front
-from tartree.search.scores import METRICS, find_metric
+from tartree.search.scores import METRICS, Metric, find_metric
 
-SCIKIT_LEARN = {
-    "accuracy": lambda y, p, w: sklearn.metrics.accuracy_score(y, p.argmax(-1), sample_weight=w),
-    "balanced_accuracy": lambda y, p, w: sklearn.metrics.balanced_accuracy_score(y, p.argmax(-1), sample_weight=w),
-    "neg_log_loss": lambda y, p, w: -sklearn.metrics.log_loss(y, p, sample_weight=w, labels=[0, 1, 2]),
-    "r2": lambda y, p, w: sklearn.metrics.r2_score(y, p, sample_weight=w),
-}
+
+class FixedClassifier(ClassifierMixin, BaseEstimator):
+    """Predicts the probabilities of the rows that it is asked about."""
+
+    classes_ = np.arange(3)
+
+    def predict(self, X):
+        return X.argmax(-1)
+
+    def predict_proba(self, X):
+        return X
+
+
+class FixedRegressor(RegressorMixin, BaseEstimator):
+    """Predicts the rows that it is asked about."""
+
+    def predict(self, X):
+        return X
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
 def test_metrics_are_those_of_scikit_learn(metric):
+    models = {"classification": FixedClassifier(), "regression": FixedRegressor()}
     rng = np.random.default_rng(0)
     weight = rng.uniform(0.5, 2.0, (2, 30))
     if metric.task == "classification":
@@ -27,9 +40,9 @@ def test_metrics_are_those_of_scikit_learn(metric):
     else:
         target, predicted = rng.normal(size=(2, 30, 2)), rng.normal(size=(2, 30, 2))
     scores = metric.score(*map(torch.from_numpy, (predicted, target, weight)))
-    expected = [SCIKIT_LEARN[metric.name](*member) for member in zip(target, predicted, weight, strict=True)]
+    model, scorer = models[metric.task], get_scorer(metric.name)  # by which other models are scored
+    expected = [scorer(model, p, y, sample_weight=w) for p, y, w in zip(predicted, target, weight, strict=True)]
     assert scores.tolist() == pytest.approx(expected)
-    get_scorer(metric.name)  # by which other models are scored
 
 
 @pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
@@ -45,5 +58,20 @@ def test_a_search_by_each_metric(metric, iris):
 def test_the_first_metric_of_a_task_is_its_default():
     assert find_metric("classification").name == "accuracy"
     assert find_metric("regression").name == "r2"
-    with pytest.raises(ValueError, match="scoring must be one of r2, got 'accuracy'"):
+    with pytest.raises(ValueError, match=r"scoring must be one of r2.*, got 'accuracy'"):
         find_metric("regression", "accuracy")
+
+
+def mean_absolute_error(predicted, target, weight):
+    return ((predicted - target).abs().mean(-1) * weight).sum(-1) / weight.sum(-1)
+
+
+def test_a_new_metric_is_one_record_and_sees_values_in_units_of_the_target(monkeypatch):
+    metric = Metric("neg_mean_absolute_error", "regression", mean_absolute_error, "error", greater_is_better=False)
+    monkeypatch.setitem(METRICS, metric.name, metric)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = 500 + 100 * np.sign(X[:, 0])
+    search = StructureSearch(TartRegressor(epochs=1), {"depth": [0]}, scoring=metric.name, random_state=0).fit(X, y)
+    guess = baseline_scores(search, X, y, ("guess",))["guess"].mean()
+    assert 1.5 * guess < search.trials_[0]["score"] < 0.1 * guess  # not in standard deviations

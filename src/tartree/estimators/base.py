@@ -18,7 +18,6 @@ from tartree.estimators.explanation_methods import ExplanationMethods
 from tartree.explain import Certificate, Hardening
 from tartree.model import DataSource, FittedModel, ModelSpec, ReadingSize, data_source, file, fit
 from tartree.model.stream_source import read_target_columns
-from tartree.model.target import Task
 from tartree.nn import Selection, Tree
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.structure import Structure
@@ -83,7 +82,7 @@ class FileScore:
 class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
     """Base of the estimators: a scikit-learn shell around a fitted model; see `TartClassifier` for the parameters."""
 
-    task: ClassVar[Task]
+    target_kind: ClassVar[str]  # of its codec
     _model: FittedModel
 
     tree_ = ModelAttribute[Tree]("tree")
@@ -205,7 +204,7 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         -------
         ModelSpec
         """
-        return ModelSpec.from_parameters(self.task, self.get_params(deep=False))
+        return ModelSpec.from_parameters(self.target_kind, self.get_params(deep=False))
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to a table and its target.

@@ -124,7 +124,7 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
     array([0, 0])
     """
 
-    task = "classification"
+    target_kind = "classification"
     classes_ = ModelAttribute[NDArray[Any]]("classes")
 
     def __init__(

@@ -54,7 +54,7 @@ class TartRegressor(FileScore, RegressorMixin, BaseTart):  # type: ignore[misc]
     (5, 2)
     """
 
-    task = "regression"
+    target_kind = "regression"
     target_center_ = ModelAttribute[NDArray[np.float64]]("codec.center")
     target_scale_ = ModelAttribute[NDArray[np.float64]]("codec.scale")
 
@@ -78,8 +78,7 @@ class TartRegressor(FileScore, RegressorMixin, BaseTart):  # type: ignore[misc]
         ndarray of shape (rows,) or (rows, targets), or two of them
         """
         check_is_fitted(self, "tree_")
-        moments = self.model_.predict_moments(X)
-        return moments if return_std else moments[0]
+        return self.model_.predict_moments(X) if return_std else self.model_.predict(X)
 
     def predict_quantiles(self, X: Any, quantiles: Sequence[float] = (0.05, 0.5, 0.95)) -> NDArray[np.float64]:
         """Predict quantiles of each row's distribution.

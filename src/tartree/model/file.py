@@ -24,8 +24,6 @@ from tartree.training import Recipe
 
 #: Parameters that are code, which a file never holds.
 CODE = ("decision", "leaf", "callbacks")
-#: The estimators that a file may hold.
-ESTIMATORS = tuple(dict.fromkeys(codec.estimator for codec in CODECS.values()))
 
 
 class SavedModel(NamedTuple):
@@ -43,9 +41,10 @@ def save(path: str | PathLike[str], model: FittedModel, parameters: Mapping[str,
 def load(path: str | PathLike[str], records: Mapping[str, type[Record]]) -> SavedModel:
     """Read what `save` wrote; `records` are the classes of certificates and the like."""
     document, arrays = persist.read(path)
-    if document.get("estimator") not in ESTIMATORS:
+    estimators = dict.fromkeys(codec.estimator for codec in CODECS.values())
+    if document.get("estimator") not in estimators:
         raise persist.ModelFileError(
-            f"{fspath(path)}: it must hold one of {', '.join(ESTIMATORS)}, got {document.get('estimator')!r}"
+            f"{fspath(path)}: it must hold one of {', '.join(estimators)}, got {document.get('estimator')!r}"
         )
     try:
         return from_state(document, arrays, records)

@@ -196,6 +196,11 @@ class FittedModel:
         return self.codec.scaling
 
     @property
+    def function_scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Center and scale of the functions of leaves that texts show, (functions,) each: 0 and 1 for classes."""
+        return self.codec.function_scaling
+
+    @property
     def is_grown(self) -> bool:
         """Whether the structure is that of a tree grown elsewhere, which no parameters describe."""
         return self.provenance.temperature is not None and not self.structure.is_regular

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from tartree import ops
 from tartree.checks import check_integer
-from tartree.model.target import CODECS, ClassWeight, TargetCodec, Task
+from tartree.model.target import CODECS, ClassWeight, TargetCodec
 from tartree.nn import Path, Selection
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.structure import Structure
@@ -30,9 +30,8 @@ DEEP_ROWS = 1_000
 #: Parameters of `Tree.build`, beside the structure.
 TREE_SETTINGS = ("decision_layers", "leaf_layers", "hidden", "dropout", "branching", "members", "decision", "leaf")
 
-#: What `readable` sets: curves, few terms, leaves that share what is above them.
+#: What `readable` sets, beside the recipe: curves, few terms, leaves that share what is above them.
 READABLE: dict[str, Any] = {"numeric": "curve", "leaf": Path()}
-READABLE_RECIPES: dict[Task, str] = {"classification": "readable", "regression": "readable-values"}
 #: Parameters of another model: ``readable="auto"`` is True where all of them have their defaults.
 OTHER_MODEL: dict[str, Any] = {
     "depth": "auto",
@@ -69,7 +68,8 @@ class ModelSpec:
 
     Parameters
     ----------
-    task : {"classification", "regression"}
+    target_kind : str
+        A key of `tartree.model.target.CODECS`: "classification" or "regression".
     depth, window, stride : optional
         Structure of the tree; `depth` may be "auto".
     decision_layers, leaf_layers : optional
@@ -106,7 +106,7 @@ class ModelSpec:
     (4, 6)
     """
 
-    task: Task
+    target_kind: str
     depth: int | Literal["auto"] = "auto"
     window: int = 2
     stride: int | None = None
@@ -145,12 +145,12 @@ class ModelSpec:
         self._check_limits()
 
     @classmethod
-    def from_parameters(cls, task: Task, parameters: dict[str, Any]) -> ModelSpec:
+    def from_parameters(cls, target_kind: str, parameters: dict[str, Any]) -> ModelSpec:
         """Return the spec of an estimator's parameters, with the recipe looked up and its changes applied.
 
         Parameters
         ----------
-        task : {"classification", "regression"}
+        target_kind : str
         parameters : dict
             As `get_params` returns them.
 
@@ -160,13 +160,13 @@ class ModelSpec:
         """
         values = dict(parameters)
         if _is_readable(values.pop("readable"), values):
-            values = {**values, **_readable(task, values)}
+            values = {**values, **_readable(CODECS[target_kind].readable_recipe, values)}
         elif values["numeric"] == "auto":
             values["numeric"] = "standard"
         changes = {name: values.pop(name) for name in ("epochs", "batch_size", "learning_rate")}
         callbacks = values.pop("callbacks")
         return cls(
-            task,
+            target_kind,
             recipe=_recipe(values.pop("recipe"), changes),
             callbacks=(callbacks,) if callable(callbacks) else tuple(callbacks or ()),
             **values,
@@ -175,7 +175,7 @@ class ModelSpec:
     @property
     def codec_type(self) -> type[TargetCodec]:
         """Class of the target codec."""
-        return CODECS[self.task]
+        return CODECS[self.target_kind]
 
     def limits(self, n_rows: int) -> Limits:
         """Return the limits that training keeps.
@@ -354,9 +354,9 @@ def _is_default(value: Any, default: Any) -> bool:
     return value is default or (isinstance(value, numbers.Number | str) and value == default)
 
 
-def _readable(task: Task, values: dict[str, Any]) -> dict[str, Any]:
+def _readable(recipe: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return what `readable` sets, for parameters that have their defaults."""
-    settings = {**READABLE, "recipe": READABLE_RECIPES[task]}
+    settings = {**READABLE, "recipe": recipe}
     readable = {name: value for name, value in settings.items() if _is_default(values[name], OTHER_MODEL[name])}
     if values["leaf_layers"] != 1:
         readable.pop("leaf", None)

@@ -61,15 +61,19 @@ class RowWeighting:
 
 
 class TargetCodec(ABC):
-    """What a model knows about its target.
+    """What a model knows about its target. A new kind is a subclass and an entry of `CODECS`.
 
     Attributes
     ----------
+    kind : str
+        Its key in `CODECS`, by which specifications and estimators name it.
     task : {"classification", "regression"}
     is_classes : bool
         Whether the target is one of classes.
     estimator : str
-        Name of the estimator for such targets, for messages.
+        Name of the estimator for such targets, for files and messages.
+    readable_recipe : str
+        Name of the recipe of readable trees.
 
     Examples
     --------
@@ -78,9 +82,11 @@ class TargetCodec(ABC):
     (True, tensor([1, 0]))
     """
 
+    kind: ClassVar[str]
     task: ClassVar[Task]
     is_classes: ClassVar[bool] = False
     estimator: ClassVar[str]
+    readable_recipe: ClassVar[str]
 
     @property
     @abstractmethod
@@ -91,6 +97,12 @@ class TargetCodec(ABC):
     @abstractmethod
     def scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Center and scale from training units to units of the target, (outputs,) each."""
+
+    @property
+    def function_scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Center and scale from the functions of a leaf to what texts show, (functions,) each; 0 and 1 by default."""
+        n_functions = len(self.output.functions())
+        return np.zeros(n_functions), np.ones(n_functions)
 
     @classmethod
     @abstractmethod
@@ -306,9 +318,11 @@ class ClassCodec(TargetCodec):
     tensor([1, 0])
     """
 
+    kind: ClassVar[str] = "classification"
     task: ClassVar[Task] = "classification"
     is_classes: ClassVar[bool] = True
     estimator: ClassVar[str] = "TartClassifier"
+    readable_recipe: ClassVar[str] = "readable"
 
     classes: NDArray[Any]
 
@@ -447,8 +461,10 @@ class ValueCodec(TargetCodec):
             [-1.]])
     """
 
+    kind: ClassVar[str] = "regression"
     task: ClassVar[Task] = "regression"
     estimator: ClassVar[str] = "TartRegressor"
+    readable_recipe: ClassVar[str] = "readable-values"
 
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
@@ -474,6 +490,10 @@ class ValueCodec(TargetCodec):
     @property
     def scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         return self.center, self.scale
+
+    @property
+    def function_scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return self.scaling
 
     @classmethod
     def read(cls, y: Any) -> NDArray[np.float64]:
@@ -621,8 +641,8 @@ class PlainValueCodec(ValueCodec):
         return Values(len(self.center))
 
 
-#: The codec of each `task` of a spec.
-CODECS: dict[Task, type[TargetCodec]] = {"classification": ClassCodec, "regression": ValueCodec}
+#: The codecs by their kinds.
+CODECS: dict[str, type[TargetCodec]] = {codec.kind: codec for codec in (ClassCodec, ValueCodec)}
 
 
 def saved_codec(estimator: str, state: dict[str, Any]) -> type[TargetCodec]:

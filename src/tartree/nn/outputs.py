@@ -46,6 +46,8 @@ class Output(ABC):
         Whether predictions are probabilities of classes; otherwise they are means of target columns.
     has_linear_mean : bool
         Whether the mean is the first raw outputs, up to limits; otherwise another function of them.
+    mean_text : str
+        The mean of real targets for texts, in terms of the sum of what is on a path.
     has_spread : bool
         Whether `mean` gives means and means of squares, (..., 2 * targets), and `quantiles` quantiles.
     has_exact_gradient : bool
@@ -72,6 +74,7 @@ class Output(ABC):
     target_dim: ClassVar[int] = 2
     is_classes: ClassVar[bool] = False
     has_linear_mean: ClassVar[bool] = True
+    mean_text: ClassVar[str] = "the sum"
     has_spread: ClassVar[bool] = False
     has_exact_gradient: ClassVar[bool] = True
     gradient_spread: ClassVar[float] = 1.0

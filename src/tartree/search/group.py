@@ -291,7 +291,7 @@ class Group:
         scores: dict[Selection, list[NDArray[np.float64]]] = {}
         for selection, parts in chunks.items():
             predicted = torch.cat(parts, dim=1).unflatten(0, (-1, copies)).mean(1)  # (members / copies, rows, ...)
-            of_members = problem.metric.score(predicted, target[::copies], weight[::copies])
+            of_members = problem.score(predicted, target[::copies], weight[::copies])
             folds = of_members.view(len(self.cells), -1, problem.seeds).mean(-1)  # (cells, folds)
             scores[selection] = list(folds.numpy())
         return scores

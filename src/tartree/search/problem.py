@@ -40,6 +40,8 @@ class Problem:
         Trainings of each fold.
     random_state : int
     device : torch.device
+    scaling : pair of Tensor of shape (targets,), optional
+        Center and scale of the target columns; None for classes.
     """
 
     tables: dict[Key, Sample]
@@ -50,6 +52,26 @@ class Problem:
     seeds: int
     random_state: int
     device: torch.device
+    scaling: tuple[Tensor, Tensor] | None = None
+
+    def score(self, predicted: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+        """Return the scores of members, (members,), by the metric; of a regression in units of the target.
+
+        Parameters
+        ----------
+        predicted : Tensor of shape (members, batch, ...)
+            Probabilities, or means of the target columns and what follows them, in training units.
+        target : Tensor of shape (members, batch, ...)
+        weight : Tensor of shape (members, batch)
+
+        Returns
+        -------
+        Tensor of shape (members,)
+        """
+        if self.scaling is not None:
+            center, scale = self.scaling
+            predicted, target = (center + scale * part[..., : len(scale)].double() for part in (predicted, target))
+        return self.metric.score(predicted, target, weight)
 
 
 def pad_rows(lists: Sequence[RowIndex]) -> tuple[Tensor, Tensor | None]:

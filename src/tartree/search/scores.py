@@ -1,4 +1,7 @@
-"""Metrics of a search: scores of members on the rows that each holds out; greater is better."""
+"""Metrics of a search: scores of members on the rows that each holds out; greater is better.
+
+To add one, write its record into `METRICS`: the other modules read from it all that they need to know.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +60,13 @@ class Metric:
     task : {"classification", "regression"}
     function : callable
         Maps predictions of members, (members, batch, ...), a target and weights, (members, batch), to (members,).
+        Values of a regression are in units of the target.
     label : str
         Name of the score in pictures and pages.
     greater_is_better : bool
         If not, scores are the negated values of the function.
+    least_rows : int
+        Fewest rows that have a score.
     """
 
     name: str
@@ -68,6 +74,7 @@ class Metric:
     function: Callable[[Tensor, Tensor, Tensor], Tensor]
     label: str
     greater_is_better: bool = True
+    least_rows: int = 1
 
     def score(self, predicted: Tensor, target: Tensor, weight: Tensor) -> Tensor:
         """Return the scores of members, (members,)."""
@@ -82,7 +89,7 @@ METRICS = {
         Metric("accuracy", "classification", accuracy, "accuracy"),
         Metric("balanced_accuracy", "classification", balanced_accuracy, "balanced accuracy"),
         Metric("neg_log_loss", "classification", log_loss, "log likelihood", greater_is_better=False),
-        Metric("r2", "regression", r2, "R2"),
+        Metric("r2", "regression", r2, "R2", least_rows=2),
     )
 }
 

@@ -53,8 +53,10 @@ class SearchData:
         self._rows = rows if weight is None else rows[weight[rows] > 0]
         self.splits = make_folds(spec.folds, target.numpy(), strata, groups, self._rows, seed)
         metric = find_metric(codec.task, spec.scoring)
-        if metric.name == "r2" and (fewest := min(len(held_out) for _, held_out in self.splits)) < 2:
-            raise ValueError(f"folds must hold out 2 rows at least, since R2 compares rows, got {fewest}")
+        fewest = min(len(held_out) for _, held_out in self.splits)
+        if fewest < metric.least_rows:
+            raise ValueError(f"folds must hold out {metric.least_rows} rows at least for {metric.label}, got {fewest}")
+        center, scale = codec.scaling
         position = np.zeros(n_rows, dtype=np.intp)
         position[self._rows] = np.arange(len(self._rows))  # only these rows are encoded
         self.problem = Problem(
@@ -66,6 +68,7 @@ class SearchData:
             spec.seeds,
             seed,
             prepared.device,
+            None if codec.is_classes else (torch.from_numpy(center), torch.from_numpy(scale)),
         )
 
     @property

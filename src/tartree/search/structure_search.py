@@ -28,7 +28,7 @@ from tartree.search.trials import Rule, SizeName, Trial, front_of
 def _has(method: str) -> Callable[[Any], bool]:
     """Return a check whether the estimator of a search has a method."""
 
-    def check(search: Any) -> bool:
+    def check(search: StructureSearch) -> bool:
         estimator = getattr(search, "best_estimator_", None)
         if estimator is None:
             estimator = TartClassifier() if search.estimator is None else search.estimator
@@ -70,8 +70,8 @@ class StructureSearch(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     seeds : int, default=1
         Trainings of each fold from different weights; their scores are averaged.
     scoring : str, optional
-        A metric of the task: "accuracy" (default), "balanced_accuracy" or "neg_log_loss"; for regression "r2". All are
-        in `tartree.search.scores.METRICS`.
+        Name of a metric of the task in `tartree.search.scores.METRICS`, such as "neg_log_loss"; by default "accuracy",
+        and "r2" for a regression.
     size : {"leaves", "parameters"}, default="leaves"
         The size in the front and the rules; see `tartree.search.sizes`.
     halving : float or None, default=4

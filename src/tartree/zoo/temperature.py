@@ -40,7 +40,7 @@ def choose_temperature(
         return TEMPERATURES[len(TEMPERATURES) // 2]
     weights = np.ones(n_rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     check_equal_rows(n_rows, len(weights))
-    has_classes = spec.codec_type is ClassCodec
+    has_classes = spec.codec_type.is_classes
     is_rare = has_classes and np.unique(labels, return_counts=True)[1].min() < n_folds
     folds = (StratifiedKFold if has_classes and not is_rare else KFold)(n_folds, shuffle=True, random_state=0)
     counted = weights * compute_sample_weight(spec.class_weight, labels) if has_classes else weights

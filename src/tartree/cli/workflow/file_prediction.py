@@ -88,10 +88,11 @@ def _prediction_columns(model: FittedModel, rows: Any, proba: bool) -> Iterator[
             for index, name in enumerate(model.classes.tolist()):
                 yield f"probability_{name}", probabilities[:, index].round(DECIMALS)
         return
-    predicted, spread = model.predict_moments(rows)
+    has_spread = model.codec.output.has_spread
+    predicted, spread = model.predict_moments(rows) if has_spread else (model.predict(rows), None)
     is_several = predicted.ndim == 2
     for index in range(predicted.shape[1] if is_several else 1):
         suffix = f"_{index + 1}" if is_several else ""
         yield f"prediction{suffix}", predicted[:, index] if is_several else predicted
-        if proba:
+        if proba and spread is not None:
             yield f"std{suffix}", spread[:, index] if is_several else spread

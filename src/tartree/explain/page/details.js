@@ -154,7 +154,8 @@ function leafParts(scene, node) {
     const bars = entry.terms.length
       ? termBars(scene, entry, sides, colours)
       : element("p", {}, `The same for every row: ${numberText(entry.bias)}`);
-    const name = report.task === "regression" ? `Value of ${model.names[index]}` : capital(model.names[index]);
+    const isValue = report.models[0].output.hasLinearMean;
+    const name = isValue ? `Value of ${model.names[index]}` : capital(model.names[index]);
     parts.push(
       model.functions.length === 1 || report.task === "regression"
         ? element("div", {}, element("p", { class: "label" }, name), bars)

@@ -157,7 +157,7 @@ export function decisionCharts(scene, condition) {
 }
 
 function sumName(report, name) {
-  return report.task === "regression" ? `prediction of ${name}` : name;
+  return report.models[0].output.hasLinearMean ? `prediction of ${name}` : name;
 }
 
 // Charts with one scale for what columns add, so that they compare.

@@ -44,6 +44,7 @@ def plain_model(tree: TreeView) -> dict[str, Any]:
         "output": {
             "kind": tree.output.kind,
             "isClasses": tree.output.is_classes,
+            "hasLinearMean": tree.output.has_linear_mean,
             "nTargets": tree.output.n_targets,
             "nNumbers": tree.output.n_numbers,
             "center": tree.output.center.tolist(),

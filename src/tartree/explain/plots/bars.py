@@ -159,7 +159,7 @@ def leaf_effects(tree: TreeView, member: MemberView, number: int, *, by_curve: b
     weights = member.leaf.weights[0].reshape(tree.n_leaves, tree.output.n_numbers, -1)
     effects: FloatArray = weights[leaf, : tree.output.n_targets] * _spread(tree)
     if not tree.output.is_classes:
-        return effects * tree.output.scale[:, None]
+        return effects * tree.output.function_scale[:, None]
     return effects[1:] - effects[:1] if len(effects) == 2 else effects - effects.mean(axis=0)
 
 

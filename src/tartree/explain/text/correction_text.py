@@ -10,18 +10,14 @@ from tartree.explain.text.number_text import format_number, percent
 from tartree.explain.text.terms import TEXT_LEVELS
 from tartree.explain.tree_view.views import ColumnView, CorrectionView, TreeView
 
-#: Digits behind the decimal point of log odds and logits.
-LOGIT_STEP = 0.001
-#: Rounding of amounts in regression, in standard deviations of the target, about.
-VALUE_STEP = 0.001
+#: Rounding of amounts: of log odds and logits, and in regression in standard deviations of the target, about.
+STEP = 0.001
 
 
 def amount_step(tree: TreeView, function: int) -> float:
     """Return the power of ten that the amounts of a function are rounded to."""
-    if tree.output.is_classes:
-        return LOGIT_STEP
-    scale = float(tree.output.scale[function])
-    return VALUE_STEP * 10.0 ** math.floor(math.log10(scale)) if scale > 0 else VALUE_STEP
+    scale = float(tree.output.function_scale[function])
+    return STEP * 10.0 ** math.floor(math.log10(scale)) if scale > 0 else STEP
 
 
 def correction_lines(
@@ -71,7 +67,7 @@ def reading_notes(tree: TreeView, max_terms: int) -> list[str]:
 
 def _prediction_note(tree: TreeView) -> str:
     if not tree.output.is_classes:
-        note = "The prediction is the sum along the path"
+        note = f"The prediction is {tree.output.mean_text} along the path"
         if tree.output.limits is None:
             return f"{note}."
         ends = [

@@ -166,10 +166,13 @@ def output_view(model: FittedModel) -> OutputView:
         output.n_targets,
         output.n_numbers,
         *model.target_scaling,
+        model.function_scaling[1],
         output.floor,
         limits,
         output.is_classes,
         output.has_spread,
+        output.has_linear_mean,
+        output.mean_text,
     )
 
 

@@ -34,10 +34,8 @@ def corrections_of(
     mix = tree.output.functions()  # (functions, numbers)
     names = tree.output.function_names(model.output_names)
     encoder = model.encoder
-    units = [(0.0, 1.0)] * len(mix)
-    if not model.is_classifier:
-        center, scale = model.target_scaling
-        units = list(zip(center.tolist(), scale.tolist(), strict=True))
+    center, scale = model.function_scaling
+    units = list(zip(center.tolist(), scale.tolist(), strict=True))
     mixed = np.einsum("kn,vnf->vkf", mix, weights)
     mixed[np.abs(mixed) <= ROUNDING * np.abs(weights).max(initial=0.0)] = 0.0
     constants = biases @ mix.T  # (nodes, functions)

@@ -116,13 +116,13 @@ def leaf_models_of(
 ) -> tuple[LeafModelView, ...]:
     """Return the model of each leaf of a member."""
     features = model.encoder.features_
-    center, scale = model.target_scaling
+    center, scale = model.function_scaling
     mix = tree.output.functions()  # (functions, numbers): logits less their mean, log odds, or means
     names = tree.output.function_names(outputs)
     shares: FloatArray | None = None
     shape = (tree.structure.n_leaves, tree.output.n_numbers)
     parameters = linear_parameters(tree.leaf)
-    units = [(0.0, 1.0)] * len(mix) if model.is_classifier else list(zip(center, scale, strict=True))
+    units = list(zip(center, scale, strict=True))
     views: list[list[LinearView]]
     if isinstance(tree.leaf, ConstantLeaf):
         numbers = tree.leaf.values[member].detach().numpy()  # (leaves, numbers)

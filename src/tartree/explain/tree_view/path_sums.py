@@ -9,7 +9,7 @@ from tartree.explain.text.column_effects import ColumnEffect, effects_sum
 from tartree.explain.tree_view.node_models import condition_texts
 from tartree.explain.tree_view.views import CorrectionView, TreeView
 
-THRESHOLD = re.compile(r"(.*\S) (<=|<|>=|>) (-?\d[\d.]*(?:e[+-]?\d+)?)")
+THRESHOLD = re.compile(r"(.*\S) (<=|<|>=|>) (-?\d+(?:\.\d*)?(?:e[+-]?\d+)?)")
 
 
 def path_to(tree: TreeView, number: int) -> list[int]:
@@ -39,6 +39,8 @@ def joined_ranges(conditions: list[str]) -> list[str]:
 
     >>> joined_ranges(["age > 20", "sex = f", "age > 30", "age <= 50"])
     ['30 < age <= 50', 'sex = f']
+    >>> joined_ranges(["version > 1.2.3"])
+    ['version > 1.2.3']
     """
     ranges: dict[str, dict[bool, tuple[float, str, str]]] = {}
     for k, text in enumerate(conditions):

@@ -192,10 +192,13 @@ class OutputView:
     n_numbers: int
     center: FloatArray  # (outputs,)
     scale: FloatArray  # (outputs,)
+    function_scale: FloatArray  # (functions,): units of the functions of leaves
     floor: float
     limits: tuple[tuple[float, float], ...] | None = None  # of the means of leaves, (targets, 2)
     is_classes: bool = False
     has_spread: bool = False
+    has_linear_mean: bool = True
+    mean_text: str = "the sum"
 
 
 @dataclass(frozen=True)
