@@ -18,7 +18,7 @@ def folder(tmp_path):
 def test_chosen_models_run_on_tables_up_to_a_size(folder):
     out = folder / "tables.jsonl"
     tables.run("regression", folder, out, names=["linear"])
-    tables.run("regression", folder, out, names=["linear", "tartree"], most_rows=50, seconds=60)
+    tables.run("regression", folder, out, names=["linear", "tartree"], most_rows=50, seconds=3600)
     lines = tables.read(out)
     counts = {(line["table"], line["model"]) for line in lines}
     assert counts == {("line", "linear"), ("plane", "linear"), ("line", "tartree")}

@@ -462,7 +462,8 @@ class Gaussian(RealOutput):
         return total
 
     def mean(self, numbers: Tensor) -> Tensor:
-        mean, spread = self.parameters(numbers)
+        # In double precision: a spread that is small beside the mean is a difference of nearly equal squares.
+        mean, spread = (part.double() for part in self.parameters(numbers))
         return torch.cat([mean, mean.square() + spread.square()], dim=-1)
 
 

@@ -360,7 +360,8 @@ def combine(arrival: Tensor, values: Tensor, selection: Selection) -> Tensor:
     if selection == "single":
         return _pick_leaves(values, arrival.argmax(-1))
     if values.shape[1] == 1:
-        return arrival @ values[:, 0].to(arrival.dtype)
+        dtype = torch.promote_types(arrival.dtype, values.dtype)
+        return arrival.to(dtype) @ values[:, 0].to(dtype)
     return (arrival.unsqueeze(-1) * values).sum(2)
 
 

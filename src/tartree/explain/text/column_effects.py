@@ -22,7 +22,7 @@ FloatArray = NDArray[np.float64]
 #: Largest distance between a curve and its points, as a share of its range, where numbers are scaled by ranks.
 CURVE_ERROR = 0.005
 #: Points that are added to a curve at most, where numbers are scaled by ranks.
-MOST_ADDED = 24
+MOST_ADDED = 32
 #: Rounding error of a point, as a share of the distance to the next one.
 POINT_ERROR = 0.005
 #: Words for levels that are rare or were not seen in training, and for missing values.
