@@ -162,7 +162,7 @@ METHODS = {
 }
 REQUESTS = {f"set_{name}_request" for name in ("fit", "predict", "score")}
 #: Parameters only, no tree; or steps of what is walked.
-NOT_WALKED = {"get_metadata_routing", "get_params", "set_params", *REQUESTS, "spec", "task"}
+NOT_WALKED = {"get_metadata_routing", "get_params", "set_params", *REQUESTS, "spec", "target_kind"}
 NOT_WALKED |= {"adopt", "fit_source", "limits_", "model_", "resumed_model", "with_model"}
 
 
