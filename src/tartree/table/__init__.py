@@ -14,12 +14,14 @@ from tartree.table.feature import OTHER, Feature
 from tartree.table.parquet import ParquetTable
 from tartree.table.scales import Scaling
 from tartree.table.statistics import TableStatistics
+from tartree.table.table_summary import ColumnDescription, TableSummary
 
 __all__ = [
     "OTHER",
     "Boolean",
     "Category",
     "Column",
+    "ColumnDescription",
     "Constant",
     "Feature",
     "Numeric",
@@ -27,4 +29,5 @@ __all__ = [
     "Scaling",
     "TableEncoder",
     "TableStatistics",
+    "TableSummary",
 ]
