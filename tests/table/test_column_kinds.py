@@ -155,8 +155,8 @@ def test_choices_by_a_rule_are_warnings():
 def test_texts_that_only_look_like_numbers_have_a_note():
     encoder = TableEncoder().fit(pd.DataFrame({"a": ["1.5", "2.5", "3.5", "<4"], "b": ["$5", "€5", "$6", "€7"]}))
     assert [column.note for column in encoder.summary()] == [
-        "taken as text: '<4' is no number",
-        "taken as text: its numbers are written in several ways, such as '$5' and '€7'",
+        "read as text: '<4' is no number",
+        "read as text: its numbers are written in several ways, such as '$5' and '€7'",
     ]
 
 

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ from tartree.table.column_kinds import LearntColumn, check_kinds, kinds_in_order
 from tartree.table.columns import COLUMNS
 from tartree.table.columns.column import Column, Fitting
 from tartree.table.columns.constant import Constant
+from tartree.table.columns.numeric import Numeric
 from tartree.table.expansion import Expansion
 from tartree.table.feature import Feature
 from tartree.table.number_matrix import MatrixEncoding
@@ -27,6 +29,7 @@ from tartree.table.row_error import among
 from tartree.table.saved_fields import Arrays, Fields, refuse
 from tartree.table.statistics import TableStatistics
 from tartree.table.table_summary import TableSummary, describe_column
+from tartree.table.texts.text_forms import TextForm
 
 #: Version of the state. 1 had no `extrapolation`: numbers beyond the range seen had no limit; 2 had no curves; 3 read
 #: no numbers and dates from text, and had neither `columns` nor shares of missing values.
@@ -332,6 +335,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             taken[name] += 1
             names[index] = name
         return names
+
+    def record_forms(self, forms: Mapping[str, tuple[TextForm | None, str | None]]) -> None:
+        """Record how the texts of columns were read before `fit`, so that `transform` reads such texts alike.
+
+        Parameters
+        ----------
+        forms : dict
+            Form and note of columns, by name.
+        """
+        check_is_fitted(self, "columns_")
+        learnt = []
+        for name, entry in zip(self._column_names(), self._learnt, strict=True):
+            form, note = forms.get(name, (None, None))
+            column = replace(entry.column, form=form) if form and isinstance(entry.column, Numeric) else entry.column
+            learnt.append(replace(entry, column=column, note=note or entry.note))
+        names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+        self._set_fitted(learnt, names)
 
     def summary(self) -> TableSummary:
         """Return what each column was taken for: kind, form of its texts, range or levels, share of missing values.

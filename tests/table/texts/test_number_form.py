@@ -72,6 +72,14 @@ def test_a_single_mark_before_three_digits(texts, decimal_comma, values, note):
     assert found == note
 
 
+def test_a_decimal_comma_without_points_in_fit_leaves_points_decimal():
+    form, _ = number_form(["0,125", "12,5"])
+    texts = ["0.125", "3.125", "3,125", "1.234,5", "1.234.567", "1 234"]
+    assert [form.parse(text) for text in texts] == [0.125, 3.125, 3.125, 1234.5, 1234567, 1234]
+    form, _ = number_form(["1.234,5", "12,5"])
+    assert form.parse("3.125") == 3125
+
+
 def test_what_a_form_refuses():
     dollars = NumberForm(".", "$")
     assert dollars.parse("5") == 5

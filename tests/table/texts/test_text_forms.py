@@ -43,7 +43,7 @@ def test_doubts():
     assert describe_doubt(["red", "blue", "1"]) is None
     assert describe_doubt(["1", "2"]) is None
     assert describe_doubt(["16/01/2020", "01/16/2020"]) == (
-        "taken as text: its dates are written in several ways, such as '16/01/2020' and '01/16/2020'"
+        "read as text: its dates are written in several ways, such as '16/01/2020' and '01/16/2020'"
     )
 
 

@@ -155,6 +155,7 @@ def _fit_in_memory(data: str, target_name: str, settings: FitSettings, notes: No
         started = time.perf_counter()
         model.fit(table, target.values)
         seconds = time.perf_counter() - started
+    rows.record_forms(model.encoder_)
     return FitReport(rows.label, table.num_rows, columns, target, comparison, seconds, settings.out, model)
 
 

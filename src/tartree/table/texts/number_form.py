@@ -47,7 +47,8 @@ class NumberForm:
     Parameters
     ----------
     decimal : {".", ",", ".,"}
-        The decimal mark; ".," is either, without thousands. The other mark, spaces and apostrophes separate thousands.
+        The decimal mark; the other mark, spaces and apostrophes separate thousands. ".,": a comma was one in fit and
+        no point separated thousands, so that a single mark of either kind is a decimal one.
     affix : str
         Currency as it is written, "%", or "".
 
@@ -75,14 +76,14 @@ class NumberForm:
     @property
     def example(self) -> str:
         """A text of this form, for messages."""
-        number = "1234,5" if self.decimal == "," else "1234.5"
+        number = "1234,5" if "," in self.decimal else "1234.5"
         return number + ("%" if self.affix == "%" else f" {self.affix}" if self.affix else "")
 
     @property
     def description(self) -> str:
         """What the texts look like: "in $, decimal comma"."""
         affix = {"": [], "%": ["in %"]}.get(self.affix, [f"in {self.affix}"])
-        return ", ".join([*affix, *{",": ["decimal comma"], ".,": ["decimal point or comma"]}.get(self.decimal, [])])
+        return ", ".join([*affix, *["decimal comma"] * ("," in self.decimal)])
 
     def to_state(self) -> dict[str, Any]:
         """Return the form as plain data."""
@@ -124,12 +125,19 @@ def number_parts(text: str) -> Parts | None:
     return Parts(core.strip(), affix, bool(opened) or signs == ["-"], bool(opened))
 
 
+def is_number_text(text: str) -> bool:
+    """Return whether a text is a number with one decimal mark or the other."""
+    parts = number_parts(text)
+    return parts is not None and any(read_core(parts.core, decimal) is not None for decimal in (".", ","))
+
+
 def read_core(core: str, decimal: str) -> float | None:
     """Return the value of digits and marks with a decimal mark; None if they do not fit."""
     if decimal == ".,":
-        if EITHER.fullmatch(core) is None:
-            return None
-        return float(core.replace(",", "."))
+        if EITHER.fullmatch(core):
+            return float(core.replace(",", "."))
+        value = read_core(core, ".")
+        return read_core(core, ",") if value is None else value
     if decimal == ",":
         core = core.translate(SWAP)
     if POINT.fullmatch(core) is None:
@@ -177,13 +185,18 @@ def number_form(texts: Sequence[str], *, decimal_comma: bool = False) -> tuple[N
         return (NumberForm(".,", affix), None) if is_either else None
     doubtful = next((index for index, core in enumerate(cores) if TWOFOLD.fullmatch(core)), None)
     if len(marks) == 1 or doubtful is None:
-        return NumberForm(marks[0], affix), None
+        return NumberForm(_comma(cores) if marks[0] == "," else ".", affix), None
     has_comma = "," in cores[doubtful]
     decimal = "," if (decimal_comma if has_comma else affix not in ("", "%")) else "."
-    form = NumberForm(decimal, affix)
+    form = NumberForm(_comma(cores) if decimal == "," else ".", affix)
     if not has_comma and decimal == ".":
         return form, None
     return form, f"{texts[doubtful]!r} is read as {form.parse(texts[doubtful]):.15g}"
+
+
+def _comma(cores: Sequence[str]) -> str:
+    """Return the decimal mark of numbers with decimal commas."""
+    return "," if any("." in core for core in cores) else ".,"
 
 
 def _are_of_one_unit(parts: list[Parts], affix: str) -> bool:

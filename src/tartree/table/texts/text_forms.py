@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.table.texts.date_form import DateForm, date_form, read_date
-from tartree.table.texts.number_form import DIGITS, NumberForm, number_form, number_parts
+from tartree.table.texts.number_form import DIGITS, NumberForm, is_number_text, number_form, number_parts
 
 TextForm: TypeAlias = NumberForm | DateForm
 
@@ -87,16 +87,20 @@ def describe_doubt(texts: Sequence[str]) -> str | None:
     Examples
     --------
     >>> describe_doubt(["1.5", "2.5", "<3"])
-    "taken as text: '<3' is no number"
+    "read as text: '<3' is no number"
     """
     present = [text for text in texts[:DOUBT_SAMPLE] if not is_missing_text(text)]
-    for noun, read in (("number", number_parts), ("date", read_date)):
-        wrong = [text for text in present if read(text) is None]
+    for noun, is_one in (("number", is_number_text), ("date", _is_date)):
+        wrong = [text for text in present if not is_one(text)]
         if present and not wrong and not all(map(DIGITS.fullmatch, present)):
-            return f"taken as text: its {noun}s are written in several ways, such as {_two_of(present)}"
+            return f"read as text: its {noun}s are written in several ways, such as {_two_of(present)}"
         if wrong and 2 * len(wrong) < len(present):
-            return f"taken as text: {wrong[0]!r} is no {noun}"
+            return f"read as text: {wrong[0]!r} is no {noun}"
     return None
+
+
+def _is_date(text: str) -> bool:
+    return read_date(text) is not None
 
 
 def _two_of(texts: Sequence[str]) -> str:
