@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from tartree.cli.io.durations import to_durations, to_times
 from tartree.cli.problems import FIRST_ROW, Problem
+from tartree.table.column_kinds import KINDS
 from tartree.table.texts.date_form import DateForm
 from tartree.table.texts.number_form import NumberForm
 from tartree.table.texts.text_forms import (
@@ -77,6 +79,30 @@ def infer(column: Any, *, decimal_comma: bool) -> TypedColumn:
         return TypedColumn(blank(text))
     values, _ = _parse(present, reading)
     return TypedColumn(values, reading.form, reading.note)
+
+
+def read_kind(column: Any, kind: str, name: str, *, decimal_comma: bool) -> TypedColumn:
+    """Return a column of text as the kind that the user gives it, or raise with the row of a value that is none."""
+    text = trim(column)
+    if kind == "category":
+        return TypedColumn(blank(text))
+    present, form, is_number = blank(text, NUMBER_MISSING), KINDS[kind], kind.startswith("number")
+    decimal_comma = decimal_comma or kind == "number-decimal-comma"
+    reading = read_texts(different_texts(present), decimal_comma=decimal_comma)
+    is_fitting = reading is not None and (reading.kind == "number") == is_number
+    if form is None:
+        form = reading.form if is_fitting and reading else NumberForm() if is_number else DateForm("dmy")
+    elif isinstance(form, NumberForm) and is_fitting and reading and isinstance(reading.form, NumberForm):
+        form = replace(form, affix=reading.form.affix)
+    unit = reading.kind if is_fitting and reading else "number" if is_number else "datetime"
+    values, wrong = _parse(present, TextReading(unit, form))
+    if wrong is not None:
+        raise Problem(
+            f"column {name!r} must hold {form.name}s such as {form.example} for --column {name}:{kind}, "
+            f"got {present[wrong].as_py()!r} in row {FIRST_ROW + wrong}; correct it or leave it empty"
+        )
+    check_finite(values, name, FIRST_ROW)
+    return TypedColumn(values, form, reading.note if reading and form == reading.form and KINDS[kind] is None else None)
 
 
 def different_texts(text: Any) -> list[str]:

@@ -54,7 +54,7 @@ class SearchSettings(TableSettings):
         from tartree.estimators import ESTIMATORS
 
         return StructureSearch(
-            ESTIMATORS[task](epochs=self.epochs),
+            ESTIMATORS[task](epochs=self.epochs, columns=self.columns or None),
             self.space,
             trials=self.trials,
             seconds=60 * self.minutes,
@@ -123,7 +123,7 @@ def search_file(data: str, target_name: str, settings: SearchSettings, notes: No
     with notes.warnings():
         # Notes below report interrupted fits.
         warnings.filterwarnings("ignore", "(the fit of the chosen structure|fit was interrupted)", UserWarning)
-        inspect_columns(table, label, notes)
+        inspect_columns(table, label, settings.columns, notes)
         with _progress(notes) as show, cluster_calls.joblib_backend(settings.cluster):
             search = settings.make_search(target.task, show).fit(table, target.values, groups=groups)
         if unfinished := describe_unfinished(search):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ class TableSettings:
     force: bool = False
     task: Literal["auto"] | Task = "auto"
     drop: tuple[str, ...] = ()
+    columns: dict[str, str] = field(default_factory=dict)
     drop_missing_target: bool = False
     epochs: int | None = None
     seed: int = 0
@@ -60,6 +61,7 @@ def read_training_table(
     """Read a table for a fit; the column of `groups` stays among the features."""
     with open_table(data, notes, target=target_name, drop=settings.drop) as source:
         _check_columns(source, target_name, settings.drop, groups)
+        check_kinds(settings.columns, source.names, source.label, (target_name, *settings.drop, groups))
         table, labels, raw, typed = _training_rows(source, target_name, settings, notes)
     return TrainingTable(table, read_target(labels, raw, target_name, settings.task, notes), source.label, typed)
 
@@ -76,7 +78,7 @@ def _training_rows(
     table = table.drop_columns([name for name in settings.drop if name in table.column_names])
     typed: dict[str, TypedColumn] = {}
     if source.is_text:
-        table, typed = _typed(table, source, notes)
+        table, typed = _typed(table, source, settings.columns, notes)
     for path, part in source.parts(table):
         for name in table.column_names:
             with located_errors(path):
@@ -119,6 +121,15 @@ def check_target(names: Sequence[str], label: str, target: str, drop: Sequence[s
         raise Problem(f"column {target!r} cannot be both the target and left out")
 
 
+def check_kinds(columns: Mapping[str, str], names: Sequence[str], label: str, unused: Sequence[str | None]) -> None:
+    """Raise unless the columns with a kind exist, and are features."""
+    for name in columns:
+        if name not in names:
+            raise missing_column(name, names, label)
+        if name in unused:
+            raise Problem(f"column {name!r} of --column must be a feature, but is the target or left out")
+
+
 def group_values(column: Any, name: str) -> list[Any]:
     """Return the groups of the rows, or raise if a row has none."""
     present = _is_present(column)
@@ -131,7 +142,9 @@ def group_values(column: Any, name: str) -> list[Any]:
     return groups
 
 
-def _typed(table: Any, source: InputTable, notes: Notes) -> tuple[Any, dict[str, TypedColumn]]:
+def _typed(
+    table: Any, source: InputTable, kinds: Mapping[str, str], notes: Notes
+) -> tuple[Any, dict[str, TypedColumn]]:
     """Return the text of a CSV file with a type for each column, and the columns with a form of text.
 
     One column at a time, to save memory. Columns that stay text are marked, so that they are levels in all folds of a
@@ -139,10 +152,13 @@ def _typed(table: Any, source: InputTable, notes: Notes) -> tuple[Any, dict[str,
     """
     read: dict[str, TypedColumn] = {}
     for index, name in enumerate(table.column_names):
-        typed = text_values.infer(table[name], decimal_comma=source.decimal_comma)
+        if name in kinds:
+            typed = text_values.read_kind(table[name], kinds[name], name, decimal_comma=source.decimal_comma)
+        else:
+            typed = text_values.infer(table[name], decimal_comma=source.decimal_comma)
         values = typed.values
         doubt = text_values.describe_text_doubt(values, name, decimal_comma=source.decimal_comma)
-        if doubt:
+        if doubt and name not in kinds:
             notes.add(doubt)
         if typed.note is not None:
             notes.add(f"column {name!r}: {typed.note}")
@@ -171,11 +187,11 @@ def _rows_with_values(table: Any) -> Any:
     return has_values
 
 
-def inspect_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
+def inspect_columns(table: Any, where: str, kinds: Mapping[str, str], notes: Notes) -> dict[str, int]:
     """Count the kinds of columns, with notes about constants, identifiers and grouped levels."""
     from tartree.table import TableEncoder
 
-    encoder = TableEncoder().fit(table)
+    encoder = TableEncoder(columns=kinds).fit(table)
     counts = count_columns(encoder, where, notes)
     for name, column in zip(table.column_names, encoder.columns_, strict=True):
         if column.summary.other and len(column.summary.levels) == encoder.max_levels:

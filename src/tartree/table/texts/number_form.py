@@ -157,13 +157,14 @@ def _key(affix: str) -> str:
 def number_form(texts: Sequence[str], *, decimal_comma: bool = False) -> tuple[NumberForm, str | None] | None:
     """Return the form that all texts have, with a note if it was chosen by a rule; None if they are no numbers.
 
-    A single mark before three digits in every text that has one, such as 1,234, may separate thousands or decimals. By
-    rule a comma then separates thousands, unless `decimal_comma`, and a point decimals, or thousands beside a currency.
+    A single mark before three digits in every text that has one, such as 1,234, may separate thousands or decimals. It
+    separates thousands beside a currency. Otherwise a comma separates thousands by rule, unless `decimal_comma`, and a
+    point decimals.
 
     Examples
     --------
-    >>> number_form(["$1,234", "$5"])
-    (NumberForm(decimal='.', affix='$'), "'$1,234' is read as 1234")
+    >>> number_form(["1,234", "5"])
+    (NumberForm(decimal='.', affix=''), "'1,234' is read as 1234")
     >>> number_form(["637.324,73"])[0].decimal
     ','
     """
@@ -187,10 +188,12 @@ def number_form(texts: Sequence[str], *, decimal_comma: bool = False) -> tuple[N
     if len(marks) == 1 or doubtful is None:
         return NumberForm(_comma(cores) if marks[0] == "," else ".", affix), None
     has_comma = "," in cores[doubtful]
-    decimal = "," if (decimal_comma if has_comma else affix not in ("", "%")) else "."
+    is_money = affix not in ("", "%")
+    decimal = "," if (decimal_comma if has_comma else is_money) else "."
     form = NumberForm(_comma(cores) if decimal == "," else ".", affix)
-    if not has_comma and decimal == ".":
-        return form, None
+    is_thousands = has_comma == (decimal == ".")
+    if (is_money and is_thousands) or (not has_comma and decimal == "."):
+        return form, None  # sums have no three decimals
     return form, f"{texts[doubtful]!r} is read as {form.parse(texts[doubtful]):.15g}"
 
 

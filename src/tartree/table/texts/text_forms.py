@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -79,6 +80,27 @@ def read_texts(texts: Sequence[str], *, decimal_comma: bool = False, digits: boo
         return None
     form, zoned, note = dates
     return TextReading("datetime[UTC]" if zoned else "datetime", form, note)
+
+
+def read_number_texts(values: Any) -> Any:
+    """Return one-dimensional texts as numbers if all of them are, with a warning if a rule decides how; else as it is.
+
+    Examples
+    --------
+    >>> read_number_texts(["$447,000.00", "$1.75"])
+    array([4.47e+05, 1.75e+00])
+    """
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "UOT":
+        return values
+    texts = array.tolist()
+    different = list(dict.fromkeys(text for text in texts if isinstance(text, str)))
+    reading = read_texts(different) if set(map(type, texts)) <= {str, type(None)} else None
+    if reading is None or reading.kind != "number":
+        return values
+    if reading.note is not None:
+        warnings.warn(f"target: {reading.note}; give numbers if it is meant otherwise", stacklevel=2)
+    return parse_texts(texts, reading.form)[0]
 
 
 def describe_doubt(texts: Sequence[str]) -> str | None:
