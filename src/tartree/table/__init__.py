@@ -9,7 +9,7 @@ from tartree.table.columns.category import Category
 from tartree.table.columns.column import Column
 from tartree.table.columns.constant import Constant
 from tartree.table.columns.numeric import Numeric
-from tartree.table.encoder import TableEncoder
+from tartree.table.encoder import ColumnWarning, TableEncoder
 from tartree.table.feature import OTHER, Feature
 from tartree.table.parquet import ParquetTable
 from tartree.table.scales import Scaling
@@ -22,6 +22,7 @@ __all__ = [
     "Category",
     "Column",
     "ColumnDescription",
+    "ColumnWarning",
     "Constant",
     "Feature",
     "Numeric",

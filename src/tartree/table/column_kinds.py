@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tartree.table.columns import column_class
-from tartree.table.columns.category import LevelTally
+from tartree.table.columns.category import Category, LevelTally
 from tartree.table.columns.column import Column, Fitting
 from tartree.table.columns.constant import Constant
 from tartree.table.columns.numeric import Numeric
+from tartree.table.identifiers import identifier_note, is_nearly_unique
 from tartree.table.quantities import QUANTITIES
 from tartree.table.raw_column import RawColumn
 from tartree.table.statistics import ColumnStatistics, TableStatistics
@@ -34,6 +35,10 @@ KINDS: dict[str, NumberForm | DateForm | None] = {
 }
 
 
+#: A column without features whose values are not read.
+IDENTIFIER = Category((), other=True, gaps=False)
+
+
 @dataclass(frozen=True)
 class LearntColumn:
     """A column with what its fit found beside the encoding.
@@ -46,7 +51,7 @@ class LearntColumn:
     note : str or None
         What a reader should know about how the column was taken.
     is_doubtful : bool
-        Whether the note is about a choice that was made by a rule.
+        Whether the note is about a choice that was made by a rule, and a warning is due.
     """
 
     column: Column
@@ -76,13 +81,15 @@ def kinds_in_order(columns: Mapping[Any, str] | None, names: Sequence[str] | Non
 
 
 def learn_column(
-    raw: RawColumn, kind: str | None, fitting: Fitting, weights: NDArray[np.float64] | None
+    raw: RawColumn, name: str, kind: str | None, fitting: Fitting, weights: NDArray[np.float64] | None
 ) -> LearntColumn:
     """Learn a column from all of its values.
 
     Parameters
     ----------
     raw : RawColumn
+    name : str
+        Of the column, or "".
     kind : str or None
         What the user says it is.
     fitting : Fitting
@@ -98,6 +105,9 @@ def learn_column(
         raw = RawColumn(raw.label, "category", raw.objects(), is_declared=True)
     reading = _asked_reading(raw, kind) if kind is not None else raw.reading()
     if reading is None:
+        note = identifier_note(raw, name) if kind is None else None
+        if note is not None:
+            return LearntColumn(IDENTIFIER, raw.missing_share, note, is_doubtful=True)
         doubt = describe_doubt(raw.texts()) if kind is None and raw.kind == "category" else None
         return LearntColumn(column_class(raw.kind).fit(raw, fitting, weights), raw.missing_share, doubt)
     raw = raw.read_as(reading)
@@ -139,6 +149,9 @@ def _learn_streamed(column: ColumnStatistics, kind: str | None, n_rows: int, fit
             _check_kind(column.label, str(tally.kind), kind)
         return LearntColumn(column.fit(fitting), missing)
     texts = tally.texts
+    note = is_nearly_unique(len(tally.counts), sum(tally.counts.values())) if kind is None else None
+    if note is not None and (texts is None or RawColumn(column.label, "category", texts).reading() is None):
+        return LearntColumn(IDENTIFIER, missing, note, is_doubtful=True)
     if texts is None or kind == "category" or tally.forgotten:
         return LearntColumn(column.fit(fitting), missing)
     raw = RawColumn(column.label, "category", texts)

@@ -42,6 +42,10 @@ NUMERIC = ("standard", "curve", "quantile", "plain")
 PARAMETERS = ("numeric", "n_quantiles", "n_bins", "max_levels", "min_count", "extrapolation", "columns")
 
 
+class ColumnWarning(UserWarning):
+    """A column was left out, or read in a way that its values alone do not tell."""
+
+
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Encode a mixed table as a float32 matrix without missing values, and read it back in original names and units.
 
@@ -61,8 +65,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     - Other strings and categories have one feature per level. Rare levels share one feature, missing values have one
       where `fit` saw some. A level that `fit` did not see, or a missing value where it saw none, counts as rare; where
       nothing was rare it is none of the levels, and all features are 0.
-    - A column with one value or without any, and a column of texts that are all rare, such as an identifier, has no
-      feature.
+    - A column with one value or without any, and a column of texts that are all rare, has no feature. Identifiers have
+      none either, with a warning: columns whose texts differ in almost every row, and whole numbers that differ in
+      every row of a column with a name such as "id" or "customer_id".
 
     A sparse matrix is read column by column, and is taken if it fits into 4 GiB once dense.
     Infinities, complex numbers, nested columns and repeated column names are errors that name the column.
@@ -183,7 +188,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raw = table.read(index)
             with among(rows):
                 raw = raw if rows is None or len(rows) == table.n_rows else raw.take(rows)
-                learnt.append(learn_column(raw, kinds[index], fitting, weights))
+                learnt.append(learn_column(raw, names[index] if names else "", kinds[index], fitting, weights))
         self._set_fitted(learnt, names)
         self._warn_of_doubts()
         return self
@@ -475,14 +480,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self._value_features = [feature for feature in self.features_ if feature.bin is None]
         self._matrix = MatrixEncoding(columns)
 
+    def doubts(self) -> dict[str, str]:
+        """Return what was decided by a rule in this `fit`, for columns by name.
+
+        Returns
+        -------
+        dict of str
+        """
+        pairs = zip(self._column_names(), self._learnt, strict=True)
+        return {name: str(learnt.note) for name, learnt in pairs if learnt.is_doubtful}
+
     def _warn_of_doubts(self) -> None:
         """Warn of choices that were made by a rule."""
-        pairs = zip(self._column_names(), self._learnt, strict=True)
-        doubts = [f"column {name!r}: {learnt.note}" for name, learnt in pairs if learnt.is_doubtful]
+        doubts = [f"column {name!r}: {note}" for name, note in self.doubts().items()]
         if doubts:
             more = f", and {len(doubts) - MOST_DOUBTS} more" if len(doubts) > MOST_DOUBTS else ""
             what = "; ".join(doubts[:MOST_DOUBTS])
-            warnings.warn(f"{what}{more}; columns= says it otherwise, and summary() lists all columns", stacklevel=3)
+            message = f"{what}{more}; columns= says it otherwise, and summary() lists all columns"
+            warnings.warn(message, ColumnWarning, stacklevel=3)
 
     def _column_names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):

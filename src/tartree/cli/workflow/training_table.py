@@ -163,7 +163,7 @@ def _typed(
         if typed.note is not None:
             notes.add(f"column {name!r}: {typed.note}")
         if typed.form is not None:
-            read[name] = typed._replace(values=None)
+            read[name] = TypedColumn(None, typed.form, typed.note)
         metadata = LEVELS if pa.types.is_string(values.type) else None
         table = table.set_column(index, pa.field(name, values.type, metadata=metadata), values)
     return table, read
@@ -210,15 +210,21 @@ def count_columns(encoder: TableEncoder, where: str, notes: Notes) -> dict[str, 
     counts = {"numeric": 0, "categorical": 0, "boolean": 0, "date": 0, "left out": 0}
     constant: list[str] = []
     identifiers: list[str] = []
+    doubts = encoder.doubts()
     for name, column in zip(encoder.feature_names_in_.tolist(), encoder.columns_, strict=True):
         if name not in used:
             (constant if isinstance(column, Constant) else identifiers).append(repr(name))
+        elif name in doubts:
+            notes.add(f"column {name!r}: {doubts[name]}")
         noun = column.noun if name in used else "left out"
         counts[noun] = counts.get(noun, 0) + 1
     if constant:
         notes.add(f"left out, for they hold one value or none: {listed(constant)}")
     if identifiers:
-        notes.add(f"left out, for they hold another text in every row, like an identifier: {listed(identifiers)}")
+        notes.add(
+            f"left out, for they hold another value in almost every row, like an identifier: {listed(identifiers)}; "
+            "--column NAME:category or NAME:number keeps one"
+        )
     if not used:
         raise Problem(f"{where} has no column that tells rows apart, beside the target")
     return counts
