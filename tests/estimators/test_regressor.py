@@ -245,3 +245,24 @@ def test_intervals_cover():
     narrow = X[600:, 1] < 0
     assert np.median((high - low)[narrow]) < 0.6 * np.median((high - low)[~narrow])
     assert r2_score(y[600:], model.predict(X[600:])) > 0.5
+
+
+def test_targets_and_columns_that_are_texts(tmp_path):
+    rows = range(30)
+    typed = pd.DataFrame({"size": [1000.0 + row for row in rows], "code": [str(row % 3) for row in rows]})
+    texts = typed.assign(size=[f"${value:,.2f}" for value in typed["size"]])
+    target = [447000.5 + 1000 * row for row in rows]
+    model = TartRegressor(epochs=2, depth=1, random_state=0, columns={"code": "number"})
+    expected = model.fit(typed, target).predict(typed)
+    model.fit(texts, [f"${value:,.2f}" for value in target])
+    np.testing.assert_array_equal(model.predict(texts), expected)
+    assert [column.kind for column in model.encoder_.summary()] == ["number", "number"]
+    model.save(tmp_path / "m.tart")
+    loaded = load(tmp_path / "m.tart")
+    assert loaded.columns == {"code": "number"}
+    np.testing.assert_array_equal(loaded.predict(texts), expected)
+
+
+def test_a_target_of_other_texts_is_an_error():
+    with pytest.raises(ValueError, match="could not convert string to float"):
+        TartRegressor().fit([[1.0], [2.0]], ["$5", "five"])

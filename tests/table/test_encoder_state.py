@@ -59,7 +59,7 @@ def test_pickle():
 
 
 WRONG = [
-    (["format"], 4),
+    (["format"], 5),
     (["format"], 0),
     (["format"], True),
     (["more"], 1),

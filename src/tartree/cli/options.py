@@ -22,6 +22,35 @@ task_option = click.option(
     "--task", type=click.Choice(["auto", "classification", "regression"]), default="auto", show_default=True
 )
 drop_option = click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
+
+#: What `--column` may say; `tartree.table.column_kinds` has the same, and "ignore", which is `--drop`.
+COLUMN_KINDS = (
+    "number", "number-decimal-point", "number-decimal-comma", "date", "date-day-first", "date-month-first", "category",
+)  # fmt: skip
+
+
+def _read_kinds(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return the kinds of columns by name, from texts such as price:number."""
+    kinds = {}
+    for value in values:
+        name, colon, kind = value.rpartition(":")
+        if not colon or kind not in COLUMN_KINDS:
+            raise click.BadParameter(
+                f"must be COLUMN:KIND with one of the kinds {', '.join(COLUMN_KINDS)}, got {value!r}"
+            )
+        kinds[name] = kind
+    return kinds
+
+
+column_option = click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="COLUMN:KIND",
+    callback=_read_kinds,
+    help="What a column is: number, date, category, number-decimal-comma, number-decimal-point, date-day-first or "
+    "date-month-first; may be repeated.",
+)
 drop_missing_target_option = click.option(
     "--drop-missing-target", is_flag=True, help="Leave out rows without a target."
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar, overload
@@ -120,6 +120,7 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         readable: bool | Literal["auto"] = "auto",
         numeric: Literal["auto", "standard", "curve", "quantile", "plain"] = "auto",
         extrapolation: float | None = 0.1,
+        columns: Mapping[Any, str] | None = None,
         recipe: str | Recipe = "default",
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -148,6 +149,7 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
         self.readable = readable
         self.numeric = numeric
         self.extrapolation = extrapolation
+        self.columns = columns
         self.recipe = recipe
         self.epochs = epochs
         self.batch_size = batch_size
@@ -215,8 +217,8 @@ class BaseTart(ExplanationMethods, BaseEstimator):  # type: ignore[misc]
             A path, pattern, folder or list of Parquet files, an Arrow dataset, or a `tartree.table.ParquetTable`. A
             large one is not read into memory but streamed.
         y : array of shape (rows,) or (rows, targets), or str or list of str
-            Labels of any kind (text, integers, booleans) or values, of which a regression takes several columns. With
-            files, names of columns.
+            Labels of any kind (text, integers, booleans) or values, of which a regression takes several columns, or
+            one of texts such as "$447,000". With files, names of columns.
         sample_weight : array of shape (rows,), or str, optional
             Weights of rows, with files the name of the column. A weight counts like that many equal rows, except that
             levels of a category are counted by rows when rare ones are grouped.

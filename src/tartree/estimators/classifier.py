@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -73,6 +73,9 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
     extrapolation : float or None, default=0.1
         Numbers beyond those seen in `fit` are read as at most that share of their range further out. None: as they
         are, however far.
+    columns : dict, optional
+        What some columns are, by name, where their values do not tell: "number", "date", "category" or "ignore"; see
+        `TableEncoder`, whose `summary()` tells what each column was taken for.
     recipe : str or Recipe, default="default"
         How the tree is trained: "default", "deep" (for perceptrons as leaves), "paper", or your own
         `tartree.training.Recipe`.
@@ -147,6 +150,7 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
         readable: bool | Literal["auto"] = "auto",
         numeric: Literal["auto", "standard", "curve", "quantile", "plain"] = "auto",
         extrapolation: float | None = 0.1,
+        columns: Mapping[Any, str] | None = None,
         recipe: str | Recipe = "default",
         epochs: int | None = None,
         batch_size: int | None = None,
@@ -177,6 +181,7 @@ class TartClassifier(FileScore, ClassifierMixin, BaseTart):  # type: ignore[misc
             readable=readable,
             numeric=numeric,
             extrapolation=extrapolation,
+            columns=columns,
             recipe=recipe,
             epochs=epochs,
             batch_size=batch_size,

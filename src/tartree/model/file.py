@@ -95,8 +95,9 @@ def from_state(document: Mapping[str, Any], arrays: Arrays, records: Mapping[str
     parameters = dict(document["parameters"])
     if isinstance(parameters["recipe"], dict):
         parameters["recipe"] = Recipe(**parameters["recipe"])
-    if isinstance(parameters.get("class_weight"), list):
-        parameters["class_weight"] = dict(parameters["class_weight"])
+    for name in ("class_weight", "columns"):
+        if isinstance(parameters.get(name), list):
+            parameters[name] = dict(parameters[name])
     factories: dict[str, Any] = {"decision": None, "leaf": None}
     for name, registry in (("decision", FACTORIES), ("leaf", LEAF_FACTORIES)):
         if document["tree"].get(name) is not None:
@@ -151,6 +152,6 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, Recipe):
         return asdict(value)
-    if isinstance(value, dict):  # class weights, whose labels may be numbers
-        return [[_plain(key), _plain(weight)] for key, weight in value.items()]
+    if isinstance(value, Mapping):  # class weights and kinds of columns, whose keys may be numbers
+        return [[_plain(key), _plain(item)] for key, item in value.items()]
     return value if value is None or isinstance(value, str | numbers.Real) else None

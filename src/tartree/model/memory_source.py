@@ -104,7 +104,7 @@ class MemorySource:
         if is_large_map(X):
             index = np.random.default_rng(0).choice(len(X), size=min(len(X), ENCODER_ROWS), replace=False)
             X, weight = np.asarray(X[np.sort(index)]), None
-        return TableEncoder(numeric=spec.numeric, extrapolation=spec.extrapolation).fit(X, sample_weight=weight)
+        return spec.make_encoder().fit(X, sample_weight=weight)
 
     @property
     def is_lazy(self) -> bool:

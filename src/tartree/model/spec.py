@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -18,6 +18,7 @@ from tartree.model.target import CODECS, ClassWeight, TargetCodec
 from tartree.nn import Path, Selection
 from tartree.nn.tree import DecisionFactory, LeafFactory
 from tartree.structure import Structure
+from tartree.table import TableEncoder
 from tartree.training import RECIPES, Callback, Recipe
 
 #: Early stopping "auto" begins here: below, every row is worth more in training than in validation. Up to REFIT_ROWS
@@ -83,7 +84,7 @@ class ModelSpec:
         Terms of all leaves together.
     is_readable : bool
         Whether `depth` "auto" is that of a tree to be read, and a trained one sends each row along one path.
-    numeric, extrapolation : optional
+    numeric, extrapolation, columns : optional
         Of the `TableEncoder`.
     recipe : Recipe
     early_stopping : bool, "auto" or "refit"
@@ -124,6 +125,7 @@ class ModelSpec:
     is_readable: bool = False
     numeric: Literal["standard", "curve", "quantile", "plain"] = "standard"
     extrapolation: float | None = 0.1
+    columns: Mapping[Any, str] | None = None
     recipe: Recipe = RECIPES["default"]
     early_stopping: EarlyStopping = "auto"
     callbacks: tuple[Callback, ...] = ()
@@ -193,6 +195,15 @@ class ModelSpec:
         if self.max_features is None and self.is_readable and has_linear_decisions:
             return Limits(self._readable_size(n_rows)[1], self.max_terms)
         return Limits(self.max_features, self.max_terms)
+
+    def make_encoder(self) -> TableEncoder:
+        """Return the unfitted encoder of the table.
+
+        Returns
+        -------
+        TableEncoder
+        """
+        return TableEncoder(numeric=self.numeric, extrapolation=self.extrapolation, columns=self.columns)
 
     @property
     def is_hard(self) -> bool:

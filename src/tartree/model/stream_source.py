@@ -176,7 +176,7 @@ class StreamSource:
         self._served = range(workers.rank, len(self._shards.blocks), workers.size)
         self.statistics = self._collect(spec, workers, with_columns=encoder is None)
         if encoder is None:
-            encoder = TableEncoder(numeric=spec.numeric, extrapolation=spec.extrapolation)
+            encoder = spec.make_encoder()
             encoder.fit_statistics(self.statistics.columns)
         elif getattr(encoder, "feature_names_in_", np.empty(0)).tolist() != features:
             raise ValueError(f"warm_start must keep the columns, got {features}")

@@ -25,6 +25,7 @@ from tartree.nn import Classes, Gaussian, Output, Values
 from tartree.table.moments import Moments
 from tartree.table.parquet.arrow_families import family
 from tartree.table.scales import LARGEST
+from tartree.table.texts.text_forms import read_number_texts
 
 #: A target with more different labels than this is not one of classes.
 MAX_CLASSES = 10_000
@@ -498,7 +499,7 @@ class ValueCodec(TargetCodec):
     @classmethod
     def read(cls, y: Any) -> NDArray[np.float64]:
         values: NDArray[np.float64] = check_array(
-            y, ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0
+            read_number_texts(y), ensure_2d=False, dtype=np.float64, input_name="y", ensure_min_samples=0
         )
         if values.ndim == 1 or values.shape[1] == 1:
             values = column_or_1d(values, warn=True)[:, None]

@@ -115,7 +115,7 @@ def make_candidate(estimator: BaseTart, params: Parameters, number: int, n_rows:
 
 def table_key(spec: ModelSpec) -> Key:
     """Return the parameters that change encoded rows or their weights."""
-    return (spec.numeric, repr(spec.class_weight))
+    return (spec.numeric, repr(spec.class_weight), repr(spec.columns))
 
 
 def _check_nodes(structure: Structure) -> None:

@@ -9,17 +9,20 @@ from tartree.table.columns.category import Category
 from tartree.table.columns.column import Column
 from tartree.table.columns.constant import Constant
 from tartree.table.columns.numeric import Numeric
-from tartree.table.encoder import TableEncoder
+from tartree.table.encoder import ColumnWarning, TableEncoder
 from tartree.table.feature import OTHER, Feature
 from tartree.table.parquet import ParquetTable
 from tartree.table.scales import Scaling
 from tartree.table.statistics import TableStatistics
+from tartree.table.table_summary import ColumnDescription, TableSummary
 
 __all__ = [
     "OTHER",
     "Boolean",
     "Category",
     "Column",
+    "ColumnDescription",
+    "ColumnWarning",
     "Constant",
     "Feature",
     "Numeric",
@@ -27,4 +30,5 @@ __all__ = [
     "Scaling",
     "TableEncoder",
     "TableStatistics",
+    "TableSummary",
 ]

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -15,9 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from tartree.table.columns import COLUMNS, column_class
+from tartree.table.column_kinds import LearntColumn, check_kinds, kinds_in_order, learn_column, learn_statistics
+from tartree.table.columns import COLUMNS
 from tartree.table.columns.column import Column, Fitting
 from tartree.table.columns.constant import Constant
+from tartree.table.columns.numeric import Numeric
 from tartree.table.expansion import Expansion
 from tartree.table.feature import Feature
 from tartree.table.number_matrix import MatrixEncoding
@@ -25,12 +28,22 @@ from tartree.table.raw_table import Table, read_table, string_names
 from tartree.table.row_error import among
 from tartree.table.saved_fields import Arrays, Fields, refuse
 from tartree.table.statistics import TableStatistics
+from tartree.table.table_summary import TableSummary, describe_column
+from tartree.table.texts.text_forms import TextForm
 
-#: Version of the state. 1 had no `extrapolation`: numbers beyond the range seen had no limit; 2 had no curves.
-FORMAT = 3
+#: Version of the state. 1 had no `extrapolation`: numbers beyond the range seen had no limit; 2 had no curves; 3 read
+#: no numbers and dates from text, and had neither `columns` nor shares of missing values.
+FORMAT = 4
+
+#: Columns that a warning names.
+MOST_DOUBTS = 3
 
 NUMERIC = ("standard", "curve", "quantile", "plain")
-PARAMETERS = ("numeric", "n_quantiles", "n_bins", "max_levels", "min_count", "extrapolation")
+PARAMETERS = ("numeric", "n_quantiles", "n_bins", "max_levels", "min_count", "extrapolation", "columns")
+
+
+class ColumnWarning(UserWarning):
+    """A column was left out, or read in a way that its values alone do not tell."""
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -44,11 +57,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     - Dates, datetimes, durations and times of day are numbers in seconds; dates and datetimes count from 1970, in UTC.
     - Booleans are one feature, 1 where true. Missing values are a feature where `fit` saw some, and the more frequent
       value where it saw none.
-    - Strings and categories have one feature per level. Rare levels share one feature, missing values have one where
-      `fit` saw some. A level that `fit` did not see, or a missing value where it saw none, counts as rare; where
+    - Text is read as numbers or dates if all of it can be: numbers with a currency, a percent sign, separators of
+      thousands, a decimal point or comma, or in brackets if negative; dates in ISO form, like 16/01/2020, 01/16/2020 or
+      May 07, 2020, with or without a time. Decimal mark and order of day and month are decided by all texts of a
+      column; where they do not tell, a comma before three digits separates thousands and the day is first, with a
+      warning. Texts of digits alone are levels, and so are categories of pandas and polars.
+    - Other strings and categories have one feature per level. Rare levels share one feature, missing values have one
+      where `fit` saw some. A level that `fit` did not see, or a missing value where it saw none, counts as rare; where
       nothing was rare it is none of the levels, and all features are 0.
-    - A column with one value or without any, and a column of texts that are all rare, such as an identifier, has no
-      feature.
+    - A column with one value or without any, and a column of texts that are all rare, has no feature. Identifiers have
+      none either, with a warning: columns whose texts differ in almost every row, and whole numbers that differ in
+      every row of a column with a name such as "id" or "customer_id".
 
     A sparse matrix is read column by column, and is taken if it fits into 4 GiB once dense.
     Infinities, complex numbers, nested columns and repeated column names are errors that name the column.
@@ -77,6 +96,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     extrapolation : float or None, default=0.1
         Standardised numbers beyond the range seen in `fit` are limited smoothly: they are read as at most that share
         of the range further out. None: as they are, however far.
+
+    columns : dict, optional
+        What some columns are, by name (by position in a table without names), where their values do not tell:
+        "number", "date", "category" or "ignore"; "number-decimal-comma", "number-decimal-point", "date-day-first" and
+        "date-month-first" also tell how texts are read.
 
     Attributes
     ----------
@@ -113,6 +137,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         max_levels: int = 32,
         min_count: int = 2,
         extrapolation: float | None = 0.1,
+        columns: Mapping[Any, str] | None = None,
     ) -> None:
         self.numeric = numeric
         self.n_quantiles = n_quantiles
@@ -120,6 +145,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_levels = max_levels
         self.min_count = min_count
         self.extrapolation = extrapolation
+        self.columns = columns
 
     def fit(self, X: Any, y: Any = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn how each column is encoded.
@@ -156,13 +182,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError("sample_weight must not be zero for every row, got no positive weight")
             rows = np.flatnonzero(weights > 0)
             weights = weights[rows]
-        columns = []
+        learnt = []
+        kinds = kinds_in_order(self.columns, names, table.n_columns)
         for index in range(table.n_columns):
             raw = table.read(index)
             with among(rows):
                 raw = raw if rows is None or len(rows) == table.n_rows else raw.take(rows)
-                columns.append(column_class(raw.kind).fit(raw, fitting, weights))
-        self._set_fitted(columns, names)
+                learnt.append(learn_column(raw, names[index] if names else "", kinds[index], fitting, weights))
+        self._set_fitted(learnt, names)
+        self._warn_of_doubts()
         return self
 
     def fit_statistics(self, statistics: TableStatistics) -> Self:
@@ -192,7 +220,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         fitting = self._checked_fitting()
         if not statistics.n_rows:
             raise ValueError("statistics must be those of at least one row with weight, got none")
-        self._set_fitted(statistics.fit_columns(fitting), statistics.names)
+        kinds = kinds_in_order(self.columns, statistics.names, len(statistics.columns))
+        self._set_fitted(learn_statistics(statistics, kinds, fitting), statistics.names)
+        self._warn_of_doubts()
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -311,6 +341,36 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             names[index] = name
         return names
 
+    def record_forms(self, forms: Mapping[str, tuple[TextForm | None, str | None]]) -> None:
+        """Record how the texts of columns were read before `fit`, so that `transform` reads such texts alike.
+
+        Parameters
+        ----------
+        forms : dict
+            Form and note of columns, by name.
+        """
+        check_is_fitted(self, "columns_")
+        learnt = []
+        for name, entry in zip(self._column_names(), self._learnt, strict=True):
+            form, note = forms.get(name, (None, None))
+            column = replace(entry.column, form=form) if form and isinstance(entry.column, Numeric) else entry.column
+            learnt.append(replace(entry, column=column, note=note or entry.note))
+        names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+        self._set_fitted(learnt, names)
+
+    def summary(self) -> TableSummary:
+        """Return what each column was taken for: kind, form of its texts, range or levels, share of missing values.
+
+        Returns
+        -------
+        TableSummary
+            A tuple with a `ColumnDescription` for each column, printed as a table.
+        """
+        check_is_fitted(self, "columns_")
+        used = {feature.column for feature in self.features_}
+        pairs = enumerate(zip(self._column_names(), self._learnt, strict=True))
+        return TableSummary(describe_column(name, learnt, is_used=index in used) for index, (name, learnt) in pairs)
+
     def get_state(self) -> tuple[dict[str, Any], Arrays]:
         """Return parameters and all that was learnt; see `from_state`.
 
@@ -326,7 +386,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
         parameters = {name: getattr(self, name) for name in PARAMETERS}
         parameters = {name: _plain_number(value) for name, value in parameters.items()}
-        return {"format": FORMAT, "parameters": parameters, "feature_names_in": names, "columns": columns}, arrays
+        facts = [{"missing": learnt.missing, "note": learnt.note} for learnt in self._learnt]
+        state = {"format": FORMAT, "parameters": parameters, "feature_names_in": names}
+        return {**state, "columns": columns, "facts": facts}, arrays
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -346,7 +408,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ValueError
             If it is not such a state.
         """
-        fields = Fields(state, {"format", "parameters", "feature_names_in", "columns"})
+        names = {"format", "parameters", "feature_names_in", "columns"}
+        has_facts = isinstance(state, Mapping) and (state.get("format") == FORMAT or "facts" in state)
+        fields = Fields(state, names | {"facts"} if has_facts else names)
         if not isinstance(arrays, Mapping):
             refuse("a dict of arrays", arrays)
         if type(state["format"]) is not int or not 1 <= state["format"] <= FORMAT:
@@ -354,8 +418,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         parameters = fields.state["parameters"]
         if isinstance(parameters, Mapping) and state["format"] < FORMAT:
             added = {"extrapolation": None} if state["format"] == 1 else {}
-            parameters = {"n_bins": 8, **added, **parameters}
-        encoder = cls(**Fields(parameters, set(PARAMETERS)).state)
+            parameters = {"n_bins": 8, "columns": None, **added, **parameters}
+        encoder = cls(**_read_parameters(Fields(parameters, set(PARAMETERS)).state))
         fitting = encoder._checked_fitting()
         saved = state["columns"]
         if not isinstance(saved, list) or not saved:
@@ -372,7 +436,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 refuse("column names that are strings", names)
             if len(names) != len(columns) or len(set(names)) < len(names):
                 refuse(f"{len(columns)} different column names", names)
-        encoder._set_fitted(columns, names)
+        facts = _read_facts(state["facts"], len(columns)) if has_facts else [(None, None)] * len(columns)
+        learnt = [LearntColumn(column, *fact) for column, fact in zip(columns, facts, strict=True)]
+        encoder._set_fitted(learnt, names)
         return encoder
 
     def __sklearn_tags__(self) -> Any:
@@ -397,9 +463,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             isinstance(share, bool) or not isinstance(share, Real) or not 0 <= float(share) < math.inf
         ):
             raise ValueError(f"extrapolation must be a number of at least 0 or None, got {share!r}")
+        check_kinds(self.columns)
         return Fitting(self.numeric, self.n_quantiles, self.max_levels, self.min_count, self.extrapolation, self.n_bins)
 
-    def _set_fitted(self, columns: list[Column], names: list[str] | None) -> None:
+    def _set_fitted(self, learnt: list[LearntColumn], names: list[str] | None) -> None:
+        columns = [entry.column for entry in learnt]
+        self._learnt = learnt
         self.columns_ = columns
         self.n_features_in_ = len(columns)
         if names is not None:
@@ -410,6 +479,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.expansion_ = Expansion(self.features_)
         self._value_features = [feature for feature in self.features_ if feature.bin is None]
         self._matrix = MatrixEncoding(columns)
+
+    def doubts(self) -> dict[str, str]:
+        """Return what was decided by a rule in this `fit`, for columns by name.
+
+        Returns
+        -------
+        dict of str
+        """
+        pairs = zip(self._column_names(), self._learnt, strict=True)
+        return {name: str(learnt.note) for name, learnt in pairs if learnt.is_doubtful}
+
+    def _warn_of_doubts(self) -> None:
+        """Warn of choices that were made by a rule."""
+        doubts = [f"column {name!r}: {note}" for name, note in self.doubts().items()]
+        if doubts:
+            more = f", and {len(doubts) - MOST_DOUBTS} more" if len(doubts) > MOST_DOUBTS else ""
+            what = "; ".join(doubts[:MOST_DOUBTS])
+            message = f"{what}{more}; columns= says it otherwise, and summary() lists all columns"
+            warnings.warn(message, ColumnWarning, stacklevel=3)
 
     def _column_names(self) -> list[str]:
         if hasattr(self, "feature_names_in_"):
@@ -443,7 +531,34 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def _plain_number(value: Any) -> Any:
     """Return a parameter as JSON can hold it."""
+    if isinstance(value, Mapping):  # its keys may be numbers
+        return [[_plain_number(key), kind] for key, kind in value.items()]
     return int(value) if isinstance(value, Integral) else float(value) if isinstance(value, Real) else value
+
+
+def _read_parameters(saved: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = saved["columns"]
+    if kinds is None:
+        return dict(saved)
+    if not isinstance(kinds, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in kinds):
+        refuse("pairs of a column and its kind", kinds)
+    if not all(isinstance(key, str | int) for key, _ in kinds):
+        refuse("names or positions of columns", kinds)
+    return {**saved, "columns": dict(map(tuple, kinds))}
+
+
+def _read_facts(saved: Any, n_columns: int) -> list[tuple[float | None, str | None]]:
+    if not isinstance(saved, list) or len(saved) != n_columns:
+        refuse("facts about every column", saved)
+    facts = []
+    for fact in saved:
+        fact = Fields(fact, {"missing", "note"}).state
+        missing, note = fact["missing"], fact["note"]
+        is_share = missing is None or (type(missing) in (int, float) and 0 <= missing <= 1)
+        if not is_share or not (note is None or isinstance(note, str)):
+            refuse("a share of missing values and a note", fact)
+        facts.append((missing, note))
+    return facts
 
 
 def _read_column(state: Any, index: int, arrays: Mapping[str, Any], fitting: Fitting) -> Column:

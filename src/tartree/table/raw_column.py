@@ -6,7 +6,7 @@ times as seconds), or a list of objects with None for missing values (categories
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -17,7 +17,8 @@ from tartree.table.object_types import family_of, is_missing, may_be_missing, qu
 from tartree.table.quantities import QUANTITIES
 from tartree.table.quantities.quantity import Quantity
 from tartree.table.quantities.times import seconds_of_array
-from tartree.table.row_error import RowError
+from tartree.table.row_error import RowError, among
+from tartree.table.texts.text_forms import TextForm, TextReading, is_missing_text, parse_texts, read_texts
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class RawColumn:
     `kind` is the name of a quantity, "boolean", "category", or "empty" where every value is missing. `values` is a
     list of objects with None for missing values for a category, and float64 with NaN otherwise; `source` is then what
     it was made from, if that tells more. A category may have `codes`: then `values` are its different texts, and a
-    code is the position of a row's text among them, or -1 for a missing value.
+    code is the position of a row's text among them, or -1 for a missing value. `is_declared` tells that the table
+    itself calls the column categorical, so that texts are levels whatever they look like.
     """
 
     label: str
@@ -35,14 +37,20 @@ class RawColumn:
     values: Any  # (rows,)
     source: Any = None  # (rows,)
     codes: NDArray[np.intp] | None = None  # (rows,)
+    is_declared: bool = False
 
-    def numbers(self, unit: str) -> NDArray[np.float64]:
-        """Return the values as float64 in a unit, NaN for missing ones; text is converted if every value can be."""
+    def numbers(self, unit: str, form: TextForm | None = None) -> NDArray[np.float64]:
+        """Return the values as float64 in a unit, NaN for missing ones; text is converted if every value can be.
+
+        Text is read by the form, if there is one.
+        """
         quantity = QUANTITIES[unit]
         if self.kind in quantity.accepts or self.kind == "empty":
             return np.asarray(self.values, dtype=np.float64)
+        if self.kind == "category" and self.codes is not None:
+            return self._parse_levels(quantity, form)[self.codes]
         if self.kind == "category":
-            return parse_objects(self.objects(), quantity, self.label)
+            return parse_objects(self.values, quantity, self.label, form)
         if np.isnan(self.values).all():
             return np.asarray(self.values, dtype=np.float64)
         raise ValueError(
@@ -50,15 +58,55 @@ class RawColumn:
             "convert the column before"
         )
 
+    def _parse_levels(self, quantity: Quantity, form: TextForm | None) -> NDArray[np.float64]:
+        """Return the different texts as numbers, and NaN beside them for the code -1; unused ones are not read."""
+        assert self.codes is not None
+        codes, rows = np.unique(self.codes, return_index=True)
+        order = np.argsort(rows)  # so that the first wrong row is named
+        codes, rows = codes[order][codes[order] >= 0], rows[order][codes[order] >= 0]
+        numbers = np.full(len(self.values) + 1, np.nan)
+        with among(rows):
+            numbers[codes] = parse_objects([self.values[code] for code in codes], quantity, self.label, form)
+        return numbers
+
+    def reading(self, *, digits: bool = False) -> TextReading | None:
+        """Return how a column of text is read as numbers or dates, None if it is something else."""
+        texts = self.texts()
+        return read_texts(texts, digits=digits) if texts else None
+
+    def texts(self) -> list[str]:
+        """Return the different texts of a column that holds nothing else, and is not called categorical."""
+        if self.kind != "category" or self.is_declared:
+            return []
+        levels = self.values
+        if self.codes is not None:
+            levels = [levels[code] for code in np.unique(self.codes) if code >= 0]
+        texts = [text for text in dict.fromkeys(levels) if text is not None]
+        return texts if set(map(type, texts)) == {str} else []
+
+    @property
+    def missing_share(self) -> float:
+        """Share of missing values."""
+        if self.codes is not None:
+            return float(np.mean(self.codes < 0))
+        if self.kind == "category":
+            return float(np.mean([value is None for value in self.values]))
+        return float(np.mean(np.isnan(self.values)))
+
+    def read_as(self, reading: TextReading) -> RawColumn:
+        """Return a column of text as numbers or dates."""
+        unit = QUANTITIES[reading.kind]
+        return RawColumn(self.label, unit.name, self.numbers(unit.name, reading.form))
+
     def take(self, rows: NDArray[np.intp]) -> RawColumn:
         """Return some of the rows."""
         if self.codes is not None:
-            return RawColumn(self.label, self.kind, self.values, codes=self.codes[rows])
+            return replace(self, codes=self.codes[rows])
         values, source = (
             [column[row] for row in rows] if isinstance(column, list) else column if column is None else column[rows]
             for column in (self.values, self.source)
         )
-        return RawColumn(self.label, self.kind, values, source)
+        return replace(self, values=values, source=source)
 
     def objects(self) -> list[Any]:
         """Return the values as Python objects, None for missing ones."""
@@ -171,18 +219,32 @@ def read_objects(values: list[Any], label: str, *, category: bool = False) -> Ra
         return RawColumn(label, "boolean", truth, source=values)
     quantity = None if category else quantity_of(families, values)
     if quantity is None:
-        return RawColumn(label, "category", values)
+        return RawColumn(label, "category", values, is_declared=category)
     return RawColumn(label, quantity.name, parse_objects(values, quantity, label), source=values)
 
 
-def parse_objects(values: list[Any], quantity: Quantity, label: str) -> NDArray[np.float64]:
-    """Return objects or text as float64, (rows,), NaN for None; the first that is no such value is named."""
+def parse_objects(
+    values: list[Any], quantity: Quantity, label: str, form: TextForm | None = None
+) -> NDArray[np.float64]:
+    """Return objects or text as float64, (rows,), NaN for missing values; the first that is no such value is named.
+
+    Text is read by the form, or as the quantity reads it.
+    """
+    if form is not None and set(map(type, values)) <= {str, type(None)}:
+        parsed, wrong = parse_texts(values, form)
+        if wrong is not None:
+            raise RowError(
+                f"{label} must hold a {quantity.name} or a missing value in every row, such as {form.example}, but ",
+                wrong,
+                f" holds {_short(values[wrong])}; correct the value or leave it out",
+            )
+        return parsed
     parsed = np.full(len(values), np.nan)
     for row, value in enumerate(values):
-        if value is None:
+        if value is None or (isinstance(value, str) and is_missing_text(value)):
             continue
         try:
-            parsed[row] = quantity.parse(value)
+            parsed[row] = form.parse(value) if form is not None and isinstance(value, str) else quantity.parse(value)
         except OverflowError:
             raise RowError(
                 f"{label} must hold numbers that fit into float64, but ",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -18,6 +18,8 @@ from scipy import sparse
 
 from tartree.table.raw_column import RawColumn, read_array, read_series
 
+#: Metadata of an Arrow field whose texts are levels whatever they look like.
+LEVELS = {b"tartree": b"levels"}
 SPARSE_LIMIT = 2**32  # bytes of a sparse table once it is dense, as float32
 
 
@@ -76,7 +78,15 @@ def _read_frame(frame: nw.DataFrame[Any]) -> Table:
         raise ValueError(_duplicates(names))
     columns: list[Any] = list(frame.iter_columns())
     rows = len(columns[0]) if columns else frame.shape[0]
-    return Table(rows, len(columns), names, lambda index: read_series(columns[index], f"column {names[index]!r}"))
+    schema = getattr(frame.to_native(), "schema", None)
+
+    def read(index: int) -> RawColumn:
+        column = read_series(columns[index], f"column {names[index]!r}")
+        field = schema.field(index) if schema is not None and hasattr(schema, "field") else None
+        is_declared = field is not None and field.metadata == LEVELS
+        return replace(column, is_declared=True) if is_declared else column
+
+    return Table(rows, len(columns), names, read)
 
 
 def _duplicates(names: list[Any]) -> str:

@@ -127,19 +127,6 @@ class TableStatistics:
             self.n_rows += other.n_rows
         return self
 
-    def fit_columns(self, fitting: Fitting) -> list[Column]:
-        """Return what each column learns.
-
-        Parameters
-        ----------
-        fitting : Fitting
-
-        Returns
-        -------
-        list of Column
-        """
-        return [column.fit(fitting) for column in self.columns]
-
     def _expect(self, names: list[str] | None, labels: list[str]) -> None:
         """Begin with these columns, or raise if others were seen before."""
         if not self.columns:

@@ -7,14 +7,17 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tartree import TartClassifier, load
+from tartree.cli.options import COLUMN_KINDS
 from tartree.cli.workflow import comparison
 from tartree.model import spec
 from tartree.search import fold_scores
+from tartree.table.column_kinds import KINDS
 from tests.cli.conftest import HEADER, fails, patients, run, succeed, write_csv
 
 QUICK = ("--epochs", 2, "--depth", 1, "--no-compare")
@@ -191,7 +194,8 @@ def test_notes(tmp_path):
     assert set(report["notes"]) >= {
         f"left out: 2 empty rows of {path}",
         "left out, for they hold one value or none: 'one', 'none'",
-        "left out, for they hold another text in every row, like an identifier: 'patient'",
+        "left out, for they hold another value in almost every row, like an identifier: 'patient'; "
+        "--column NAME:category or NAME:number keeps one",
         "column 'crp' is read as text: 1 of 30 values are no numbers (row 2: '<1'); correct them or leave them empty",
         "class 'C' has one row only, which is too few to learn and to check",
         "classes 'b' and 'B' of 'y' differ in upper case or spaces only",
@@ -433,3 +437,73 @@ def test_numbers_as_people_write_them(tmp_path):
         "column 'titre' is read as text: 40 of 40 values are no numbers (row 2: '< 0'); "
         "if it is to be numbers, write them like 1234.5"
     )
+
+
+def messy_csv(path, n_rows=40):
+    rows = [
+        [
+            f"${1000 + 37 * row:,}.50",
+            f"{row / 7:.1f}%".replace(".", ","),
+            f"{row % 12 + 1:02d}/{row % 28 + 1:02d}/2020",
+            str(row % 3),
+            f"{row // 4 * 4} apples" if row < 3 else str(row // 4),
+            f"${447_000 + 1000 * row:,}",
+        ]
+        for row in range(n_rows)
+    ]
+    return write_csv(path, rows, ["price", "share", "when", "code", "stock", "value"])
+
+
+def test_tables_as_people_have_them(tmp_path):
+    path = messy_csv(tmp_path / "messy.csv")
+    out = tmp_path / "m.tart"
+    result = succeed("fit", path, "--target", "value", "--out", out, "--column", "code:category", *QUICK)
+    text = " ".join(result.stdout.split())
+    assert "value: regression, 447000 to 486000" in text
+    assert "read as price: number, in $; share: number, in %, decimal comma; when: date, month first" in text
+    assert "column 'stock' is read as text: 3 of 40 values are no numbers (row 2: '0 apples')" in result.stderr
+    report = fit_json(path, "value", tmp_path, "--column", "code:category", *QUICK)
+    kinds = {column["name"]: column["kind"] for column in report["column_summary"]}
+    assert kinds == {"price": "number", "share": "number", "when": "date", "code": "category", "stock": "category"}
+    predicted = succeed("predict", out, path).stdout.splitlines()
+    again = load(out).predict(pd.read_csv(path, dtype=str).drop(columns="value"))
+    np.testing.assert_allclose([float(line.split(",")[-2]) for line in predicted[1:]], again, rtol=1e-12)
+
+
+def test_comparison_keeps_text_that_one_fold_could_read_as_numbers(tmp_path):
+    report = fit_json(messy_csv(tmp_path / "messy.csv"), "value", tmp_path, "--epochs", 2, "--depth", 1, "--folds", 3)
+    assert report["cross_validation"]["folds"] == 3
+
+
+def test_kinds_of_columns_that_do_not_fit(tmp_path):
+    path = messy_csv(tmp_path / "messy.csv")
+    fit = ("fit", path, "--target", "value", "--out", tmp_path / "m.tart")
+    fails(
+        "column 'stock' must hold numbers such as 1234.5 for --column stock:number, got '0 apples' in row 2; "
+        "correct it or leave it empty",
+        *(*fit, "--column", "stock:number"),
+    )
+    fails(
+        "column 'value' of --column must be a feature, but is the target or left out", *fit, "--column", "value:number"
+    )
+    result = run(*fit, "--column", "stock:word")
+    assert result.exit_code == 2
+    assert "must be COLUMN:KIND with one of the kinds number, " in result.stderr
+
+
+def test_the_kinds_of_the_command_line_are_those_of_the_encoder():
+    assert {*COLUMN_KINDS, "ignore"} == set(KINDS)
+
+
+def test_text_of_parquet_files_is_read_as_that_of_csv(tmp_path):
+    path = messy_csv(tmp_path / "messy.csv")
+    table = pd.read_csv(path, dtype=str).assign(value=np.arange(40.0))
+    table.to_parquet(tmp_path / "messy.parquet")
+    for streamed in ("--stream", "--no-stream"):
+        options = ("--column", "code:number", "--column", "when:date-day-first", streamed, *QUICK)
+        wrong = run("fit", tmp_path / "messy.parquet", "--target", "value", "--out", tmp_path / "m.tart", *options)
+        assert "column 'when' must hold a datetime" in wrong.stderr
+        options = ("--column", "code:number", streamed, *QUICK)
+        report = fit_json(tmp_path / "messy.parquet", "value", tmp_path, *options)
+        kinds = {column["name"]: column["kind"] for column in report["column_summary"]}
+        assert kinds == {"price": "number", "share": "number", "when": "date", "code": "number", "stock": "category"}

@@ -20,6 +20,7 @@ PRESETS = (*FAMILY, "tart-a", "tart-b", "tart-c", "tart-max")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @shared.task_option
 @shared.drop_option
+@shared.column_option
 @shared.drop_missing_target_option
 @click.option("--preset", type=click.Choice(PRESETS), help="A named model; by default one tree.")
 @click.option(

@@ -38,6 +38,7 @@ def _not_zero(context: click.Context, parameter: click.Parameter, value: int | N
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @shared.task_option
 @shared.drop_option
+@shared.column_option
 @shared.drop_missing_target_option
 @shared.folds_option(4)
 @click.option(

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tartree.cli.io.durations import to_durations, to_times
 from tartree.cli.problems import FIRST_ROW, Problem
-
-#: Texts of missing values, in lower case; a column of numbers has more of them.
-MISSING = ("", "na", "n/a", "nan", "null", "?", "<na>", "#n/a", "#null!", "#value!", "#div/0!")
-NUMBER_MISSING = (*MISSING, "-", "--", "---", ".", "..", "none", "missing", "unknown", "n.a.", "nd", "n.d.", "nil")
+from tartree.table.column_kinds import KINDS
+from tartree.table.texts.date_form import DateForm
+from tartree.table.texts.number_form import NumberForm
+from tartree.table.texts.text_forms import (
+    MISSING,
+    NUMBER_MISSING,
+    TextForm,
+    TextReading,
+    describe_doubt,
+    parse_texts,
+    read_texts,
+)
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 WHOLE = r"^[+-]?\d{1,15}$"
@@ -22,7 +32,14 @@ DECIMAL_COMMA = r"^[+-]?\d*,\d+$"
 THOUSANDS = r"^[+-]?[1-9]\d{0,2},\d{3}$"  # or a decimal comma, which one value alone does not tell
 SIGNS = r"[<>=%\s\x{2264}\x{2265}\x{A0}\x{2009}\x{202F}]"  # beside a number, and the spaces within
 MEANT = rf"{NUMBER}|{DECIMAL_COMMA}|^[+-]?\d{{1,3}}([,.'\x{{2019}}]\d{{3}})+([.,]\d+)?$"  # a number as people write it
-OTHER_DATE = r"^\d{1,2}[./-]\d{1,2}[./-](\d{2}|\d{4})\b"
+
+
+class TypedColumn(NamedTuple):
+    """Values of a column in the type that all of its texts have; how they were read, and a note if by a rule."""
+
+    values: Any
+    form: TextForm | None = None
+    note: str | None = None
 
 
 def trim(column: Any) -> Any:
@@ -36,21 +53,81 @@ def blank(text: Any, missing: tuple[str, ...] = MISSING) -> Any:
     return pc.if_else(is_missing, pa.scalar(None, pa.string()), text)
 
 
-def infer(column: Any, *, decimal_comma: bool) -> Any:
+def infer(column: Any, *, decimal_comma: bool) -> TypedColumn:
     """Return a column of text in the type that all of its values have."""
     text = trim(column)
     present = blank(text, NUMBER_MISSING)
     if present.null_count == len(present):
-        return blank(text)
-    if not _are_codes(present):
-        numbers = to_numbers(present, decimal_comma=decimal_comma or _has_decimal_commas(present))
+        return TypedColumn(blank(text))
+    if _are_codes(present):
+        return TypedColumn(blank(text))
+    numbers = to_numbers(present, decimal_comma=False)
+    if numbers is not None:
+        return TypedColumn(numbers)
+    if _has_decimal_commas(present):
+        numbers = to_numbers(present, decimal_comma=True)
         if numbers is not None:
-            return numbers
+            return TypedColumn(numbers, NumberForm(".,"))
     lower = pc.utf8_lower(present)
     if _all(pc.is_in(pc.drop_null(lower), value_set=pa.array(["true", "false"]))):
-        return pc.equal(lower, "true")
+        return TypedColumn(pc.equal(lower, "true"))
     dates = to_dates(present)
-    return blank(text) if dates is None else dates
+    if dates is not None:
+        return TypedColumn(dates, DateForm())
+    reading = read_texts(different_texts(present), decimal_comma=decimal_comma)
+    if reading is None:
+        return TypedColumn(blank(text))
+    values, _ = _parse(present, reading)
+    return TypedColumn(values, reading.form, reading.note)
+
+
+def read_kind(column: Any, kind: str, name: str, *, decimal_comma: bool) -> TypedColumn:
+    """Return a column of text as the kind that the user gives it, or raise with the row of a value that is none."""
+    text = trim(column)
+    if kind == "category":
+        return TypedColumn(blank(text))
+    present, form, is_number = blank(text, NUMBER_MISSING), KINDS[kind], kind.startswith("number")
+    decimal_comma = decimal_comma or kind == "number-decimal-comma"
+    reading = read_texts(different_texts(present), decimal_comma=decimal_comma)
+    is_fitting = reading is not None and (reading.kind == "number") == is_number
+    if form is None:
+        form = reading.form if is_fitting and reading else NumberForm() if is_number else DateForm("dmy")
+    elif isinstance(form, NumberForm) and is_fitting and reading and isinstance(reading.form, NumberForm):
+        form = replace(form, affix=reading.form.affix)
+    unit = reading.kind if is_fitting and reading else "number" if is_number else "datetime"
+    values, wrong = _parse(present, TextReading(unit, form))
+    if wrong is not None:
+        raise Problem(
+            f"column {name!r} must hold {form.name}s such as {form.example} for --column {name}:{kind}, "
+            f"got {present[wrong].as_py()!r} in row {FIRST_ROW + wrong}; correct it or leave it empty"
+        )
+    check_finite(values, name, FIRST_ROW)
+    return TypedColumn(values, form, reading.note if reading and form == reading.form and KINDS[kind] is None else None)
+
+
+def different_texts(text: Any) -> list[str]:
+    """Return the different texts of a column without its missing values."""
+    texts: list[str] = pc.unique(pc.drop_null(text)).to_pylist()
+    return texts
+
+
+def _parse(text: Any, reading: TextReading) -> tuple[Any, int | None]:
+    """Return texts as numbers or timestamps, and the first row with another text."""
+    coded = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
+    if isinstance(coded, pa.ChunkedArray):  # without rows it has no chunk
+        coded = pa.array([], pa.string())
+    coded = coded.dictionary_encode()
+    different, wrong = parse_texts(coded.dictionary.to_pylist(), reading.form)
+    if wrong is not None:
+        return None, pc.index(coded.indices, wrong).as_py()
+    codes = coded.indices.fill_null(len(different)).to_numpy(zero_copy_only=False)
+    values = np.append(different, np.nan)[codes]  # (rows,)
+    missing = np.isnan(values)
+    if reading.kind == "number":
+        is_whole = bool((np.rint(different) == different).all() and (np.abs(different) < 2**53).all())
+        return pa.array(np.where(missing, 0, values).astype(np.int64) if is_whole else values, mask=missing), None
+    ticks = np.rint(np.where(missing, 0, values) * 1e6).astype(np.int64)
+    return pa.array(ticks, pa.timestamp("us", "UTC" if reading.kind == "datetime[UTC]" else None), mask=missing), None
 
 
 def _are_codes(text: Any) -> bool:
@@ -63,12 +140,13 @@ def _are_codes(text: Any) -> bool:
 
 
 def _has_decimal_commas(text: Any) -> bool:
-    """Whether all commas are decimal ones, although commas separate columns too."""
+    """Whether all commas are decimal ones, and there are no points."""
     commas = _with_comma(text)
     return bool(
         len(commas)
         and _all(pc.match_substring_regex(commas, DECIMAL_COMMA))
         and not _all(pc.match_substring_regex(commas, THOUSANDS))
+        and not _any(pc.match_substring(pc.drop_null(text), "."))
     )
 
 
@@ -129,15 +207,18 @@ def read_as(
     name: str,
     first_row: int,
     fitted_range: tuple[float, float] | None = None,
+    form: TextForm | None = None,
 ) -> Any:
     """Return a column of text in the type of a fitted column, or raise with the row of a value that has another.
 
-    Each value is read alone, so that chunks of rows do not matter. A comma is a decimal one, unless 4500 is within the
-    `fitted_range` of numbers seen in fit and 4.5 is not.
+    Each value is read alone, so that chunks of rows do not matter. Text is read by the `form` that fit saw. Without
+    one, a comma is a decimal one, unless 4500 is within the `fitted_range` of numbers seen in fit and 4.5 is not.
     """
     text = trim(column)
     if unit not in _READERS:
         return blank(text)
+    if form is not None:
+        return _read_by_form(blank(text, NUMBER_MISSING), unit, form, name, first_row)
     read, wanted = _READERS[unit]
     present = blank(text, NUMBER_MISSING)
     typed = read(present)
@@ -149,6 +230,23 @@ def read_as(
             "correct it or leave it empty"
         )
     return typed if fitted_range is None or unit != "number" else _with_thousands(present, typed, fitted_range)
+
+
+def _read_by_form(text: Any, unit: str | None, form: TextForm, name: str, first_row: int) -> Any:
+    """Return texts in the form of a fitted column, or raise with the row of a value that has another."""
+    fast = to_dates(text) if form == DateForm() else None
+    if isinstance(form, NumberForm) and form.decimal != ",":
+        fast = to_numbers(text, decimal_comma=False)
+    if fast is None:
+        kind = "number" if form.name == "number" else "datetime[UTC]" if unit == "datetime[UTC]" else "datetime"
+        fast, wrong = _parse(text, TextReading(kind, form))
+        if wrong is not None:
+            raise Problem(
+                f"column {name!r} must hold {form.name}s such as {form.example}, as it did in fit, "
+                f"got {text[wrong].as_py()!r} in row {first_row + wrong}; correct it or leave it empty"
+            )
+    check_finite(fast, name, first_row)
+    return fast
 
 
 def _with_thousands(text: Any, numbers: Any, fitted_range: tuple[float, float]) -> Any:
@@ -200,9 +298,8 @@ def describe_text_doubt(typed: Any, name: str, *, decimal_comma: bool) -> str | 
             f"(row {row}: {wrong[0].as_py()!r}); "
             f"{'correct them or leave them empty' if few else 'if it is to be numbers, write them like 1234.5'}"
         )
-    if _all(pc.match_substring_regex(present, OTHER_DATE)):
-        return f"column {name!r} is read as text: write its dates like 2024-12-31 (now {present[0].as_py()!r})"
-    return None
+    doubt = describe_doubt(different_texts(present))
+    return None if doubt is None else f"column {name!r} is {doubt}"
 
 
 def describe_comma_doubt(column: Any, numbers: Any, name: str, first_row: int) -> str | None:

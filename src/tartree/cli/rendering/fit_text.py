@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
     from tartree.cli.workflow.comparison import Comparison
     from tartree.cli.workflow.file_fit import FitReport
+    from tartree.table import TableSummary
 
 MOST_CLASSES = 10
+MOST_COLUMNS = 6
 
 
 def show_fit(console: Console, report: FitReport) -> None:
@@ -28,6 +30,8 @@ def show_fit(console: Console, report: FitReport) -> None:
         "data": f"{report.data}: {counted(report.n_rows, 'row')}, {n_columns} ({', '.join(kinds)})",
         "target": f"{target.name}: {target.task}, {what}",
     }
+    if texts := describe_texts(report.model.encoder_.summary()):
+        facts["read as"] = texts
     if target.is_classification:
         facts["classes"] = _describe_classes(target.classes)
     model, seconds = report.model, f"fitted in {report.seconds:.1f} s"
@@ -40,6 +44,13 @@ def show_fit(console: Console, report: FitReport) -> None:
     show_facts(console, facts)
     if report.comparison is not None:
         _show_comparison(console, report.comparison)
+
+
+def describe_texts(columns: TableSummary) -> str:
+    """Return how columns of text were read as numbers or dates: "price: number, in $"; "" if there is none."""
+    read = [f"{column.name}: {column.kind}, {column.form}" for column in columns if column.form]
+    more = f" and {len(read) - MOST_COLUMNS} more" if len(read) > MOST_COLUMNS else ""
+    return "; ".join(read[:MOST_COLUMNS]) + more
 
 
 def _show_comparison(console: Console, comparison: Comparison) -> None:

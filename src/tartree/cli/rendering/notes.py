@@ -10,6 +10,9 @@ from typing import Any
 
 import click
 
+#: The end of a warning about columns, by which it is known without an import of the library.
+COLUMN_WARNING = ".*columns= says it otherwise, and summary"
+
 
 class Notes:
     """Notes for the user: shown at once unless `quiet`, and kept for output as JSON."""
@@ -50,6 +53,7 @@ class Notes:
             # Coming changes of libraries do not concern users of the command line.
             for kind in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
                 warnings.simplefilter("ignore", kind)
+            warnings.filterwarnings("ignore", COLUMN_WARNING)  # notes about columns are those of the whole table
             warnings.showwarning = add
             yield
 

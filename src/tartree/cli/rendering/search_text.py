@@ -107,6 +107,7 @@ def fit_command(params: dict[str, Any], settings: SearchSettings, data: str, tar
     parts += [] if settings.task == "auto" else ["--task", settings.task]
     left_out = settings.drop if settings.groups is None else (*settings.drop, settings.groups)
     parts += [part for name in left_out for part in ("--drop", name)]
+    parts += [part for name, kind in settings.columns.items() for part in ("--column", f"{name}:{kind}")]
     parts += ["--drop-missing-target"] if settings.drop_missing_target else []
     for name, value in changes.items():
         option = f"--{name.replace('_', '-')}"

@@ -84,7 +84,7 @@ def compare(
     metric, guess = find_metric(target.task), "majority guess" if target.is_classification else "mean"
     contenders: dict[str, Callable[[], Any]] = {"tartree": lambda: clone(candidate)}
     for label, name in (("random forest", "random forest"), ("decision tree", "decision tree"), (guess, "guess")):
-        contenders[label] = partial(_encoded_baseline, name, target.is_classification, seed)
+        contenders[label] = partial(_encoded_baseline, name, target.is_classification, seed, candidate.columns)
     scores = []
     with notes.progress(n_folds * len(contenders)) as begin:
         for name, make in contenders.items():
@@ -97,11 +97,13 @@ def compare(
     return Comparison(metric.label, n_folds, len(rows), tuple(scores))
 
 
-def _encoded_baseline(name: str, classification: bool, seed: int) -> Any:
+def _encoded_baseline(name: str, classification: bool, seed: int, columns: dict[str, str] | None) -> Any:
     """Return a pipeline of an encoder and a model of scikit-learn."""
     from sklearn.pipeline import make_pipeline
 
     from tartree.search.baselines import make_baseline
     from tartree.table import TableEncoder
 
-    return make_pipeline(TableEncoder(), make_baseline(name, classification=classification, random_state=seed))
+    return make_pipeline(
+        TableEncoder(columns=columns), make_baseline(name, classification=classification, random_state=seed)
+    )

@@ -12,7 +12,7 @@ from tartree.cli.io.path_checks import check_output
 from tartree.cli.rendering.notes import Notes
 from tartree.cli.workflow.comparison import Comparison, compare
 from tartree.cli.workflow.target_column import Target
-from tartree.cli.workflow.training_table import TableSettings, inspect_columns, read_training_table
+from tartree.cli.workflow.training_table import TableSettings, check_kinds, inspect_columns, read_training_table
 
 if TYPE_CHECKING:
     from tartree import TartClassifier, TartRegressor
@@ -53,6 +53,7 @@ class FitSettings(TableSettings):
         """Return the unfitted estimator."""
         parameters = {name: getattr(self, name) for name in PARAMETERS if getattr(self, name) is not None}
         parameters |= {"random_state": self.seed, "verbose": verbose}
+        parameters |= {"columns": self.columns} if self.columns else {}
         if self.preset is not None:
             if self.readable:
                 raise ValueError(f"--readable describes a model by itself, got --preset {self.preset} beside it")
@@ -88,6 +89,7 @@ class FitReport:
             "data": self.data,
             "rows": self.n_rows,
             "columns": self.columns,
+            "column_summary": [asdict(column) for column in self.model.encoder_.summary()],
             "target": self.target.name,
             "task": self.target.task,
             "classes": [{"class": label, "rows": count} for label, count in self.target.classes.items()],
@@ -145,7 +147,7 @@ def _fit_in_memory(data: str, target_name: str, settings: FitSettings, notes: No
     rows = read_training_table(data, target_name, settings, notes)
     table, target = rows.table, rows.target
     with notes.warnings():
-        columns = inspect_columns(table, rows.label, notes)
+        columns = inspect_columns(table, rows.label, settings.columns, notes)
         _note_few_steps(settings, target.task, table.num_rows, notes)
         comparison = None
         if not settings.no_compare:
@@ -155,6 +157,7 @@ def _fit_in_memory(data: str, target_name: str, settings: FitSettings, notes: No
         started = time.perf_counter()
         model.fit(table, target.values)
         seconds = time.perf_counter() - started
+    rows.record_forms(model.encoder_)
     return FitReport(rows.label, table.num_rows, columns, target, comparison, seconds, settings.out, model)
 
 
@@ -162,6 +165,7 @@ def _fit_streamed(table: ParquetTable, data: str, target_name: str, settings: Fi
     from tartree.cli.workflow.streamed_fit import check_stream, fit_stream
 
     task = check_stream(table, data, target_name, settings.drop, settings.task, notes)
+    check_kinds(settings.columns, table.all_names, data, (target_name, *settings.drop))
     if not settings.no_compare:
         reason = "" if settings.stream else f", for it has {table.n_rows:,} rows of {len(table.names)} columns"
         how = f"is streamed{reason}" if settings.cluster is None else "is learnt from on a cluster"

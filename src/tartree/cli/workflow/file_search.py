@@ -54,7 +54,7 @@ class SearchSettings(TableSettings):
         from tartree.estimators import ESTIMATORS
 
         return StructureSearch(
-            ESTIMATORS[task](epochs=self.epochs),
+            ESTIMATORS[task](epochs=self.epochs, columns=self.columns or None),
             self.space,
             trials=self.trials,
             seconds=60 * self.minutes,
@@ -113,7 +113,8 @@ def search_file(data: str, target_name: str, settings: SearchSettings, notes: No
     """Read a table, search on it, and write the model, the picture and the page."""
     check_optuna(settings)
     check_files(settings, data)
-    table, target, label = read_training_table(data, target_name, settings, notes, settings.groups)
+    rows = read_training_table(data, target_name, settings, notes, settings.groups)
+    table, target, label = rows.table, rows.target, rows.label
     check_storage(settings)
     groups = None
     if settings.groups is not None:
@@ -122,7 +123,7 @@ def search_file(data: str, target_name: str, settings: SearchSettings, notes: No
     with notes.warnings():
         # Notes below report interrupted fits.
         warnings.filterwarnings("ignore", "(the fit of the chosen structure|fit was interrupted)", UserWarning)
-        inspect_columns(table, label, notes)
+        inspect_columns(table, label, settings.columns, notes)
         with _progress(notes) as show, cluster_calls.joblib_backend(settings.cluster):
             search = settings.make_search(target.task, show).fit(table, target.values, groups=groups)
         if unfinished := describe_unfinished(search):
@@ -134,6 +135,7 @@ def search_file(data: str, target_name: str, settings: SearchSettings, notes: No
             notes.add(f"interrupted: the chosen structure was not fitted, and no model saved; {command}", always=True)
         else:
             search.best_estimator_.target_name_ = target_name
+            rows.record_forms(search.best_estimator_.encoder_)
             files.write(settings.out, "the model", lambda: search.best_estimator_.save(settings.out))
         if not settings.no_report:
             files.write_results(table, target, data)

@@ -118,8 +118,10 @@ class ModelColumns:
             array = array.cast(pa.string())
         unit = column.quantity.name if column.is_measured else None
         may_have_thousands = unit == "number" and not self._source.decimal_comma
+        form = column.summary.form
+        may_have_thousands = may_have_thousands and form is None
         limits = column.summary.range if may_have_thousands else None
-        typed = text_values.read_as(array, unit, name=name, first_row=first_row, fitted_range=limits)
+        typed = text_values.read_as(array, unit, name=name, first_row=first_row, fitted_range=limits, form=form)
         if may_have_thousands and name not in self._noted:
             doubt = text_values.describe_comma_doubt(array, typed, name, first_row)
             if doubt:

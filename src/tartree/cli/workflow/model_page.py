@@ -17,6 +17,7 @@ from tartree.cli.rendering.console import describe_file_size
 from tartree.cli.rendering.notes import Notes
 from tartree.cli.rendering.phrases import counted, listed
 from tartree.cli.workflow.model_columns import ModelColumns, needed_columns
+from tartree.table.texts.number_form import NumberForm
 
 if TYPE_CHECKING:
     from tartree.model import FittedModel
@@ -84,8 +85,12 @@ def _with_truth(
     if not model.is_classifier and model.n_outputs != 1:
         raise Problem(f"a report from the command line is for one target, got a model of {model.n_outputs}")
     if source.is_text:
-        unit = None if model.is_classifier else "number"
-        column = text_values.read_as(column, unit, name=name, first_row=FIRST_ROW)
+        typed = None if model.is_classifier else text_values.infer(column, decimal_comma=source.decimal_comma)
+        if typed is not None and isinstance(typed.form, NumberForm):
+            column = typed.values
+        else:
+            unit = None if model.is_classifier else "number"
+            column = text_values.read_as(column, unit, name=name, first_row=FIRST_ROW)
     values = column.to_pylist()
     present = np.array([value is not None and value == value for value in values], dtype=bool)  # NaN is missing
     if not present.any():

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import pyarrow as pa
@@ -13,10 +13,12 @@ import pyarrow.compute as pc
 from tartree.cli.io import text_values
 from tartree.cli.io.input_formats import open_table
 from tartree.cli.io.input_table import InputTable
+from tartree.cli.io.text_values import TypedColumn
 from tartree.cli.problems import FIRST_ROW, Problem, located_errors, missing_column
 from tartree.cli.rendering.notes import Notes
 from tartree.cli.rendering.phrases import counted, listed
 from tartree.cli.workflow.target_column import Target, read_target
+from tartree.table.raw_table import LEVELS
 
 if TYPE_CHECKING:
     from tartree.model.target import Task
@@ -31,6 +33,7 @@ class TableSettings:
     force: bool = False
     task: Literal["auto"] | Task = "auto"
     drop: tuple[str, ...] = ()
+    columns: dict[str, str] = field(default_factory=dict)
     drop_missing_target: bool = False
     epochs: int | None = None
     seed: int = 0
@@ -39,11 +42,17 @@ class TableSettings:
 
 
 class TrainingTable(NamedTuple):
-    """Features, target, and the name of their table in messages."""
+    """Features, target, the name of their table in messages, and the columns whose text was read."""
 
     table: Any
     target: Target
     label: str
+    typed: dict[str, TypedColumn]
+
+    def record_forms(self, encoder: TableEncoder) -> None:
+        """Record in a fitted encoder how the texts of this table were read, so that predictions read them alike."""
+        typed = {name: column for name, column in self.typed.items() if name in self.table.column_names}
+        encoder.record_forms({name: (column.form, column.note) for name, column in typed.items()})
 
 
 def read_training_table(
@@ -52,20 +61,24 @@ def read_training_table(
     """Read a table for a fit; the column of `groups` stays among the features."""
     with open_table(data, notes, target=target_name, drop=settings.drop) as source:
         _check_columns(source, target_name, settings.drop, groups)
-        table, labels, raw = _training_rows(source, target_name, settings, notes)
-    return TrainingTable(table, read_target(labels, raw, target_name, settings.task, notes), source.label)
+        check_kinds(settings.columns, source.names, source.label, (target_name, *settings.drop, groups))
+        table, labels, raw, typed = _training_rows(source, target_name, settings, notes)
+    return TrainingTable(table, read_target(labels, raw, target_name, settings.task, notes), source.label, typed)
 
 
-def _training_rows(source: InputTable, target: str, settings: TableSettings, notes: Notes) -> tuple[Any, Any, Any]:
-    """Return features, target, and the text of the target in a CSV file (otherwise None)."""
+def _training_rows(
+    source: InputTable, target: str, settings: TableSettings, notes: Notes
+) -> tuple[Any, Any, Any, dict[str, TypedColumn]]:
+    """Return features, target, the text of the target in a CSV file (otherwise None), and columns read from text."""
     table = source.read_all()
     if not table.num_rows:
         raise Problem(f"{source.label} has a header and no rows")
     raw = text_values.trim(table[target]) if source.is_text else None
     # Dropped columns of Parquet files were not read.
     table = table.drop_columns([name for name in settings.drop if name in table.column_names])
+    typed: dict[str, TypedColumn] = {}
     if source.is_text:
-        table = _typed(table, source, notes)
+        table, typed = _typed(table, source, settings.columns, notes)
     for path, part in source.parts(table):
         for name in table.column_names:
             with located_errors(path):
@@ -86,7 +99,7 @@ def _training_rows(source: InputTable, target: str, settings: TableSettings, not
     if n_missing:
         notes.add(f"left out: {counted(n_missing, 'row')} without a target")
     table, raw = table.filter(keep), None if raw is None else raw.filter(keep)
-    return table.drop_columns([target]), table[target], raw
+    return table.drop_columns([target]), table[target], raw, typed
 
 
 def _check_columns(source: InputTable, target: str, drop: tuple[str, ...], groups: str | None) -> None:
@@ -108,6 +121,15 @@ def check_target(names: Sequence[str], label: str, target: str, drop: Sequence[s
         raise Problem(f"column {target!r} cannot be both the target and left out")
 
 
+def check_kinds(columns: Mapping[str, str], names: Sequence[str], label: str, unused: Sequence[str | None]) -> None:
+    """Raise unless the columns with a kind exist, and are features."""
+    for name in columns:
+        if name not in names:
+            raise missing_column(name, names, label)
+        if name in unused:
+            raise Problem(f"column {name!r} of --column must be a feature, but is the target or left out")
+
+
 def group_values(column: Any, name: str) -> list[Any]:
     """Return the groups of the rows, or raise if a row has none."""
     present = _is_present(column)
@@ -120,15 +142,31 @@ def group_values(column: Any, name: str) -> list[Any]:
     return groups
 
 
-def _typed(table: Any, source: InputTable, notes: Notes) -> Any:
-    """Return the text of a CSV file with a type for each column; one column at a time, to save memory."""
+def _typed(
+    table: Any, source: InputTable, kinds: Mapping[str, str], notes: Notes
+) -> tuple[Any, dict[str, TypedColumn]]:
+    """Return the text of a CSV file with a type for each column, and the columns with a form of text.
+
+    One column at a time, to save memory. Columns that stay text are marked, so that they are levels in all folds of a
+    cross-validation, also in one whose texts can be read as numbers.
+    """
+    read: dict[str, TypedColumn] = {}
     for index, name in enumerate(table.column_names):
-        typed = text_values.infer(table[name], decimal_comma=source.decimal_comma)
-        doubt = text_values.describe_text_doubt(typed, name, decimal_comma=source.decimal_comma)
-        if doubt:
+        if name in kinds:
+            typed = text_values.read_kind(table[name], kinds[name], name, decimal_comma=source.decimal_comma)
+        else:
+            typed = text_values.infer(table[name], decimal_comma=source.decimal_comma)
+        values = typed.values
+        doubt = text_values.describe_text_doubt(values, name, decimal_comma=source.decimal_comma)
+        if doubt and name not in kinds:
             notes.add(doubt)
-        table = table.set_column(index, name, typed)
-    return table
+        if typed.note is not None:
+            notes.add(f"column {name!r}: {typed.note}")
+        if typed.form is not None:
+            read[name] = TypedColumn(None, typed.form, typed.note)
+        metadata = LEVELS if pa.types.is_string(values.type) else None
+        table = table.set_column(index, pa.field(name, values.type, metadata=metadata), values)
+    return table, read
 
 
 def _count(mask: Any) -> int:
@@ -149,11 +187,11 @@ def _rows_with_values(table: Any) -> Any:
     return has_values
 
 
-def inspect_columns(table: Any, where: str, notes: Notes) -> dict[str, int]:
+def inspect_columns(table: Any, where: str, kinds: Mapping[str, str], notes: Notes) -> dict[str, int]:
     """Count the kinds of columns, with notes about constants, identifiers and grouped levels."""
     from tartree.table import TableEncoder
 
-    encoder = TableEncoder().fit(table)
+    encoder = TableEncoder(columns=kinds).fit(table)
     counts = count_columns(encoder, where, notes)
     for name, column in zip(table.column_names, encoder.columns_, strict=True):
         if column.summary.other and len(column.summary.levels) == encoder.max_levels:
@@ -172,15 +210,21 @@ def count_columns(encoder: TableEncoder, where: str, notes: Notes) -> dict[str, 
     counts = {"numeric": 0, "categorical": 0, "boolean": 0, "date": 0, "left out": 0}
     constant: list[str] = []
     identifiers: list[str] = []
+    doubts = encoder.doubts()
     for name, column in zip(encoder.feature_names_in_.tolist(), encoder.columns_, strict=True):
         if name not in used:
             (constant if isinstance(column, Constant) else identifiers).append(repr(name))
+        elif name in doubts:
+            notes.add(f"column {name!r}: {doubts[name]}")
         noun = column.noun if name in used else "left out"
         counts[noun] = counts.get(noun, 0) + 1
     if constant:
         notes.add(f"left out, for they hold one value or none: {listed(constant)}")
     if identifiers:
-        notes.add(f"left out, for they hold another text in every row, like an identifier: {listed(identifiers)}")
+        notes.add(
+            f"left out, for they hold another value in almost every row, like an identifier: {listed(identifiers)}; "
+            "--column NAME:category or NAME:number keeps one"
+        )
     if not used:
         raise Problem(f"{where} has no column that tells rows apart, beside the target")
     return counts

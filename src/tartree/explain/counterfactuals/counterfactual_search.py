@@ -317,7 +317,9 @@ class _Search:
         before = encoder.inverse_transform(start.numpy())[name][0]
         quantity = fitted.quantity
         if self.value_feature(column) is not None and not quantity.is_text:
-            before = fitted.fill if missing else float(read_table(row).read(column).numbers(quantity.name)[0])
+            before = (
+                fitted.fill if missing else float(read_table(row).read(column).numbers(quantity.name, fitted.form)[0])
+            )
             value = value if isinstance(value, int | float) else quantity.parse(value)
             if fitted.whole and float(before).is_integer():
                 before = int(before)

@@ -211,6 +211,7 @@ def _column_view(name: str, column: Column, features: tuple[int, ...]) -> Column
         summary.typical,
         texts[2],
         features,
+        summary.form,
     )
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tartree.explain.text.column_effects import ColumnEffect
 from tartree.explain.text.terms import LinearView
 from tartree.explain.tree_view.function_views import FunctionView
+from tartree.table.texts.text_forms import TextForm
 
 FloatArray = NDArray[np.float64]
 Plain = str | bool | int | float
@@ -40,6 +41,7 @@ class ColumnView:
     typical: Plain | None  # the median, or the most frequent level; None for a missing value
     typical_text: str
     features: tuple[int, ...]  # indices of its encoded features
+    form: TextForm | None = None  # of numbers and dates that are text in the table
 
 
 @dataclass(frozen=True)

@@ -139,11 +139,18 @@ class LevelTally:
 
     counts: Counter[Any] = field(default_factory=Counter)
     forgotten: int = 0  # rows, at most, that may be missing in a count
+    is_text: bool = True  # whether all values were text, and no chunk was declared categorical
+
+    @property
+    def texts(self) -> list[str] | None:
+        """The different texts; None if other values were levels too."""
+        return list(self.counts) if self.is_text else None
 
     def update(self, raw: RawColumn, weights: NDArray[np.float64] | None) -> int:
         counts = count_levels(raw)
         gaps = counts.pop(None, 0)
-        self.merge(LevelTally(counts))
+        is_text = not raw.is_declared and set(map(type, raw.values)) <= {str, type(None)}
+        self.merge(LevelTally(counts, is_text=is_text))
         return gaps
 
     def merge(self, other: LevelTally) -> None:
@@ -152,6 +159,7 @@ class LevelTally:
             self.counts, added = _with_texts(self.counts), _with_texts(added)
         self.counts.update(added)
         self.forgotten += other.forgotten
+        self.is_text = self.is_text and other.is_text
         if len(self.counts) > MOST_LEVELS:
             cut = sorted(self.counts.values(), reverse=True)[MOST_LEVELS]
             self.counts = Counter({level: count - cut for level, count in self.counts.items() if count > cut})

@@ -15,6 +15,7 @@ from tartree.table.quantities import QUANTITIES
 from tartree.table.quantities.quantity import Quantity
 from tartree.table.raw_column import RawColumn
 from tartree.table.saved_fields import Arrays, Fields
+from tartree.table.texts.text_forms import TextForm
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class ColumnSummary:
     other: bool = False
     gaps: bool = False
     typical: Level | None = None  # the median, or the most frequent level
+    form: TextForm | None = None  # of numbers and dates that were text
 
     @property
     def range(self) -> tuple[float, float] | None:
@@ -60,6 +62,9 @@ class HasLevels(Protocol):
 
     @property
     def levels(self) -> tuple[Level, ...]: ...
+
+    @property
+    def form(self) -> TextForm | None: ...
 
 
 class Column(ABC):

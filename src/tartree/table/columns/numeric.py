@@ -20,6 +20,7 @@ from tartree.table.quantities.quantity import Quantity
 from tartree.table.raw_column import RawColumn
 from tartree.table.saved_fields import Arrays, Fields, refuse
 from tartree.table.scales import CLIP, IDENTITY, KNOT_GAP, SHRINK, SMALLEST, Scaling
+from tartree.table.texts.text_forms import TextForm, form_from_state
 
 #: Edges of bins that are closer, in standard deviations, are one: single precision would hardly tell them apart.
 EDGE_GAP = 1e-4
@@ -44,6 +45,8 @@ class Numeric(Column):
         Whether fit saw missing values, which then have a feature.
     edges : tuple of float
         Encoded values between which a curve is linear; empty without a curve.
+    form : NumberForm, DateForm or None
+        How texts are read, where fit read the column from text.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Numeric(Column):
     whole: bool
     gaps: bool
     edges: tuple[float, ...] = ()
+    form: TextForm | None = None
 
     @classmethod
     def fit(cls, raw: RawColumn, fitting: Fitting, weights: NDArray[np.float64] | None) -> Numeric | Constant:
@@ -124,7 +128,7 @@ class Numeric(Column):
         return features
 
     def encode(self, raw: RawColumn, out: NDArray[np.float32]) -> None:
-        values = raw.numbers(self.unit)  # (rows,)
+        values = raw.numbers(self.unit, self.form)  # (rows,)
         missing = missing_of(values, raw.label)
         if self.varies:
             encoded = self.scaling.encode(values)
@@ -152,6 +156,9 @@ class Numeric(Column):
         del state["scaling"]
         if not self.edges:  # as in files of format 2
             del state["edges"]
+        del state["form"]
+        if self.form is not None:
+            state["text"] = self.form.to_state()
         return state | {"center": scaling.center, "scale": scaling.scale, "knots": len(scaling.knots)}
 
     @classmethod
@@ -159,6 +166,8 @@ class Numeric(Column):
         names = {"kind", "unit", "center", "scale", "knots", "fill", "low", "high", "whole", "gaps"}
         if isinstance(state, Mapping) and "edges" in state:
             names.add("edges")
+        if isinstance(state, Mapping) and "text" in state:
+            names.add("text")
         saved = Fields(state, names)
         if state["unit"] not in tuple(QUANTITIES):  # it may be unhashable
             refuse(f"a unit of {', '.join(QUANTITIES)}", state["unit"])
@@ -175,7 +184,8 @@ class Numeric(Column):
         limit = fitting.limit_of(QUANTITIES[state["unit"]])
         scaling = Scaling(center, scale, knots, heights).limited(low, high, limit)
         edges = _read_edges(state["edges"], fitting) if "edges" in state else ()
-        column = cls(state["unit"], scaling, fill, low, high, saved.flag("whole"), saved.flag("gaps"), edges)
+        form = _read_form(state["text"], state["unit"]) if "text" in state else None
+        column = cls(state["unit"], scaling, fill, low, high, saved.flag("whole"), saved.flag("gaps"), edges, form)
         if not column.varies and not column.gaps:
             refuse("a numeric column that varies or has gaps", dict(state))
         return column
@@ -184,7 +194,9 @@ class Numeric(Column):
 
     @property
     def summary(self) -> ColumnSummary:
-        return ColumnSummary(self.unit, self.whole, self.low, self.high, gaps=self.gaps, typical=self.fill)
+        return ColumnSummary(
+            self.unit, self.whole, self.low, self.high, gaps=self.gaps, typical=self.fill, form=self.form
+        )
 
     def reference(self, feature: Feature, *, is_first: bool) -> float:
         if feature.bin is not None:
@@ -205,7 +217,7 @@ class Numeric(Column):
 
     @staticmethod
     def plain_values(raw: RawColumn, column: HasLevels) -> list[Any]:
-        values = raw.numbers(column.unit).tolist()
+        values = raw.numbers(column.unit, column.form).tolist()
         return [None if math.isnan(value) else _short(value) for value in values]
 
 
@@ -255,6 +267,16 @@ def _read_edges(saved: Any, fitting: Fitting) -> tuple[float, ...]:
     if not is_list or not 2 < len(saved) <= fitting.n_bins + 1 or (np.diff(saved) < EDGE_GAP).any():
         refuse(f"at most {fitting.n_bins + 1} rising edges of bins", saved)
     return tuple(map(float, saved))
+
+
+def _read_form(saved: Any, unit: str) -> TextForm:
+    try:
+        form = form_from_state(saved)
+    except (KeyError, TypeError, ValueError):
+        refuse("a form of text", saved)
+    if (form.name == "number") != QUANTITIES[unit].is_bare:
+        refuse(f"a form of text for the unit {unit}", saved)
+    return form
 
 
 def _knots_key(index: int) -> str:
