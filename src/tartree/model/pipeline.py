@@ -19,9 +19,10 @@ from tartree.model.memory_source import MemorySource
 from tartree.model.sample import Sample
 from tartree.model.spec import Limits, ModelSpec, find_device, generators
 from tartree.model.stream_source import parquet_source
-from tartree.model.target import TargetCodec
+from tartree.model.target import TargetCodec, ValueCodec
 from tartree.nn import Branching, MLPDecision, Output, Path, PathLeaf, SparseDecision, Tree
 from tartree.nn.families import plain
+from tartree.nn.leaves import set_raw_outputs
 from tartree.nn.subtree import without_empty_leaves, without_idle_decisions
 from tartree.structure import Structure
 from tartree.table import TableEncoder
@@ -195,6 +196,9 @@ class Prepared:
         source, tree = self.source, self.tree
         tree.decision, tree.leaf = plain(tree.decision), plain(tree.leaf)
         settings = _plain_settings(self.settings)
+        if isinstance(source.codec, ValueCodec) and source.codec.is_constant is not None and history is not None:
+            for target in np.flatnonzero(source.codec.is_constant).tolist():  # training would leave noise around 0
+                set_raw_outputs(tree.leaf, tree.output.n_numbers, tree.output.raw_zero(target))
         if self.spec.is_hard and history is not None:
             tree.branching = Branching(tree.structure, "hard", members=self.spec.members).to(self.device)
             self.tree = tree = without_idle_decisions(without_empty_leaves(tree, self._leaves_with_rows()))
@@ -358,7 +362,7 @@ def prepare(
 
 def _check_unchanged(spec: ModelSpec, resumed: FittedModel) -> None:
     """Raise if parameters describe another tree than the one whose training goes on."""
-    is_pruned = spec.is_hard and not resumed.structure.is_regular
+    is_pruned = spec.is_hard and (not resumed.structure.is_regular or not resumed.structure.depth)
     if spec.depth != "auto" and not resumed.is_grown and not is_pruned:
         structure = Structure(spec.depth, spec.window, spec.stride)
         if structure != resumed.structure:
