@@ -535,19 +535,15 @@ class _Fit:
         return loss if self.prepared.source.codec.is_classes else 1 - score
 
     def _refit(self, history: History) -> History | None:
-        """Train again on all rows, each member up to its best epoch; if interrupted, restore the weights so far."""
+        """Train again on all rows, each member up to its best epoch; if interrupted, restore the weights before."""
         prepared = self.prepared
         before = copy.deepcopy(prepared.tree.state_dict())
         prepared.tree.reset_parameters(generators(prepared.seeds[1:]))
-        rows, refit_history = prepared.source.all_rows(prepared.device), None
+        rows = prepared.source.all_rows(prepared.device)
         try:
-            refit_history = self._train(
-                prepared.tree, rows, verbose=prepared.spec.verbose, keep_epoch=history.best_epoch
-            )
-            history.interrupted = refit_history.interrupted
+            return self._train(prepared.tree, rows, verbose=prepared.spec.verbose, keep_epoch=history.best_epoch)
         except KeyboardInterrupt:
             history.interrupted = True
-            warnings.warn("the refit was interrupted; the weights of early stopping are kept", stacklevel=4)
-        if history.interrupted:
+            warnings.warn("fit was interrupted in the refit; the weights of early stopping are kept", stacklevel=4)
             prepared.tree.load_state_dict(before)
-        return refit_history
+            return None
