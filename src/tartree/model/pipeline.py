@@ -227,6 +227,14 @@ class Prepared:
         return arrives
 
 
+@torch.no_grad()
+def _copy_members(tree: Tree, source: Tree, members: slice) -> None:
+    """Copy parameters and buffers, such as the terms that are left, from some members of a tree of more."""
+    tensors = zip([*tree.parameters(), *tree.buffers()], [*source.parameters(), *source.buffers()], strict=True)
+    for tensor, of_source in tensors:
+        tensor.copy_(of_source if tensor.shape == of_source.shape else of_source[members])
+
+
 def columns_of(encoder: TableEncoder) -> list[int]:
     """Return the column of each feature."""
     return [feature.column for feature in encoder.features_]
@@ -513,10 +521,8 @@ class _Fit:
         n_members = prepared.spec.members
         tree.leaf.penalty_factors.copy_(torch.tensor(PENALTY_FACTORS).repeat(n_members).view(-1, 1, 1))
         history = self._train(tree, rows, verbose=prepared.spec.verbose)
-        if history.interrupted:  # the weights so far are kept, those of the recipe's penalty
-            with torch.no_grad():
-                for parameter, trained in zip(prepared.tree.parameters(), tree.parameters(), strict=True):
-                    parameter.copy_(trained[:: len(PENALTY_FACTORS)])
+        if history.interrupted:  # the weights so far are kept, those of the recipe's penalty, which is the first
+            _copy_members(prepared.tree, tree, slice(None, None, len(PENALTY_FACTORS)))
             return history
         errors = self._errors(tree, held_out).view(n_members, -1).mean(0)
         factor = PENALTY_FACTORS[int(errors.argmin())]
