@@ -150,7 +150,7 @@ def _series(
 ) -> tuple[list[Series], int]:
     """Return the lines to draw, and the number of nodes that change something."""
     if len(chosen) > 1:
-        colours = class_colours(np.ones(len(chosen)))
+        colours = class_colours(len(tree.outputs))
         names = tree.outputs
         effects = [path_sum(corrections, [0], k)[0] for k in chosen]
         changing = sum(
