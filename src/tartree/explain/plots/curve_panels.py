@@ -32,6 +32,7 @@ from tartree.explain.plots.style import (
 from tartree.explain.text.column_effects import ANOTHER, MISSING, ColumnEffect, level_text
 from tartree.explain.text.number_text import format_rounded
 from tartree.explain.tree_view.assembly import node_data, view
+from tartree.explain.tree_view.node_corrections import obstacle
 from tartree.explain.tree_view.path_sums import path_conditions, path_sum, path_to
 from tartree.explain.tree_view.views import CorrectionView, TreeView
 from tartree.model import FittedModel, HasModel, fitted_model
@@ -119,10 +120,11 @@ def plot_curves(
     check_index("member", member, len(tree.members))
     corrections = tree.members[member].corrections
     if corrections is None:
-        raise ValueError(
-            "the leaves of the model must be linear and share terms, got others; fit with readable=True, or use "
-            "plot_tree and plot_condition"
+        reason = obstacle(model.tree) or (
+            f"a row must take one path or leaves must share terms, got branching={tree.activation!r}, by which a row "
+            "is divided among leaves with terms of their own"
         )
+        raise ValueError(f"{reason}; fit with readable=True and other defaults, or use plot_tree and plot_condition")
     functions = len(corrections[0])
     if output is not None:
         check_index("output", output, max(functions, len(tree.outputs) if functions == 1 else 0))
