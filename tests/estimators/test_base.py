@@ -2,6 +2,7 @@
 
 import _thread
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -300,22 +301,34 @@ def test_ctrl_c_leaves_a_fitted_model(iris):
     assert model.predict(X).shape == (150,)
 
 
-def test_ctrl_c_in_a_refit_keeps_what_early_stopping_found(iris, monkeypatch):
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_ctrl_c_in_a_refit_keeps_what_early_stopping_found(iris, monkeypatch, number):
     from tartree.model import pipeline
 
     X, y = iris
     stopped = quick(early_stopping=True).fit(X, y)
     train = pipeline.train
 
-    def interrupted(*arguments, keep_epoch=None, **keywords):
-        if keep_epoch is not None:
+    def interrupt(epoch):
+        if epoch.number == number:
             raise KeyboardInterrupt
+
+    def interrupted(*arguments, **keywords):
+        if "keep_epoch" in keywords:
+            if not number:
+                raise KeyboardInterrupt
+            keywords["callbacks"] = [interrupt]
         return train(*arguments, **keywords)
 
     monkeypatch.setattr(pipeline, "train", interrupted)
-    with pytest.warns(UserWarning, match="the refit was interrupted"):
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
         model = quick(early_stopping="refit").fit(X, y)
+    assert [str(note.message) for note in noted] == [
+        "fit was interrupted in the refit; the weights of early stopping are kept"
+    ]
     assert model.history_.interrupted
+    assert not hasattr(model, "refit_history_")
     assert_same(model.predict_proba(X), stopped.predict_proba(X))
 
 

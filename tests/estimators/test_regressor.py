@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import r2_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 
-from tartree import TartClassifier, TartRegressor, load
+from tartree import TartClassifier, TartRegressor, explain, load
 from tartree.table import TableEncoder
 
 
@@ -227,6 +227,43 @@ def test_wrong_shares_are_refused(share):
     X, y = trend(20)
     with pytest.raises(ValueError, match="extrapolation must be a number of at least 0 or None, got"):
         TartRegressor(extrapolation=share).fit(X, y)
+
+
+@pytest.mark.parametrize("settings", [{"readable": True}, {}, {"extrapolation": None}, {"leaf_layers": 0}])
+@pytest.mark.parametrize("value", [37.25, -1e-9, 0.1])
+def test_a_constant_target_is_predicted_exactly(settings, value, tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(["x", "y"], 60)})
+    model = TartRegressor(**{"readable": False, **settings}, epochs=5, random_state=0).fit(X, np.full(60, value))
+    model.save(tmp_path / "constant.tart")
+    for fitted in (model, load(tmp_path / "constant.tart")):
+        means, deviations = fitted.predict(X, return_std=True)
+        np.testing.assert_array_equal(means, value)
+        np.testing.assert_array_equal(deviations, 0)
+        np.testing.assert_array_equal(fitted.predict_quantiles(X), value)
+    explained = model.explain(X[:3])
+    np.testing.assert_array_equal(explained.predictions, value)
+    assert not explained.contributions.any()
+    if "readable" in settings:
+        assert explain.export_text(model).splitlines()[0] == f"all rows: target = {value if value > 0 else 0}"
+        assert model.get_n_leaves() == 1
+        again = model.set_params(warm_start=True, depth=2).fit(X, X["a"] + value)  # the tree stays as small
+        assert again.predict(X).std() > 0
+
+
+def test_one_of_two_targets_is_constant(tmp_path):
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    y = np.column_stack([np.full(200, 5.5), X[:, 0] * 3])
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(constant=y[:, 0], line=y[:, 1])
+    table.to_parquet(tmp_path / "table.parquet")
+    settings = {"readable": True, "epochs": 150, "random_state": 0}
+    whole = TartRegressor(**settings).fit(X, y)
+    read = TartRegressor(**settings).fit(tmp_path / "table.parquet", ["constant", "line"])
+    for model, rows in ((whole, X), (read, table[["a", "b"]])):
+        np.testing.assert_array_equal(model.predict(rows)[:, 0], 5.5)
+        np.testing.assert_array_equal(model.predict_quantiles(rows)[..., 0], 5.5)
+        assert r2_score(y[:, 1], model.predict(rows)[:, 1]) > 0.9
+        assert explain.export_text(model).splitlines()[0].endswith(" 0 = 5.5")
 
 
 def test_a_fit_that_diverges_is_noticed():

@@ -73,6 +73,23 @@ def test_parts_add_up_to_the_leaves(structure):
     assert not same[1:].any()
 
 
+@pytest.mark.parametrize("structure", [Structure(3), Structure(2, 3), STRUCTURES[-1]])
+def test_parts_are_never_more_than_the_leaves(structure):
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        leaves = rng.choice([0.0, 1.0, 2.0, 5.0], (structure.n_leaves, 2), p=rng.dirichlet(np.ones(4)))
+        parts = shared_parts(leaves, structure)
+        assert np.array_equal(path_shares(structure).T @ parts, leaves)
+        assert np.count_nonzero(parts) <= np.count_nonzero(leaves)
+        whole = shared_parts(leaves, structure, lambda parts: 3 * parts.any(axis=1))
+        assert whole.any(axis=1).sum() <= min(leaves.any(axis=1).sum(), parts.any(axis=1).sum())
+
+
+def test_no_leaf_takes_back_what_a_node_adds():
+    leaves = np.array([0, 0, 0, 0, 7.0, 0, 0, 0])
+    assert shared_parts(leaves, Structure(3)).tolist() == [*[0.0] * 11, 7.0, *[0.0] * 3]
+
+
 @pytest.mark.parametrize("most", [0, 1, 5])
 def test_terms_of_all_nodes_are_limited(most):
     columns = [0, 0, 1, 2]

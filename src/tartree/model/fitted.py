@@ -446,7 +446,7 @@ class FittedModel:
         for moments in self.predict_members(X):  # (members, rows, 2 targets)
             mean, square = np.split(moments.mean(axis=0), 2, axis=-1)
             means.append(codec.decode_means(mean))
-            deviations.append(codec.scale * np.sqrt(np.maximum(square - np.square(mean), 0.0)))
+            deviations.append(codec.decode_deviations(np.sqrt(np.maximum(square - np.square(mean), 0.0))))
         first, second = np.concatenate(means), np.concatenate(deviations)
         return (first[:, 0], second[:, 0]) if codec.one_target else (first, second)
 
@@ -472,7 +472,7 @@ class FittedModel:
                 arrival = torch.nn.functional.one_hot(arrival.argmax(-1), arrival.shape[-1]).to(arrival)
             quantiles = codec.output.quantiles(arrival, leaf_outputs, torch.from_numpy(levels).to(arrival))
             parts.append(quantiles.cpu())
-        values: NDArray[np.float64] = codec.center + codec.scale * torch.cat(parts).double().numpy()
+        values = codec.decode_quantiles(torch.cat(parts).double().numpy())
         return values[..., 0] if codec.one_target else values
 
     def _check_spread(self) -> None:

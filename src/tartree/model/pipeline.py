@@ -19,9 +19,10 @@ from tartree.model.memory_source import MemorySource
 from tartree.model.sample import Sample
 from tartree.model.spec import Limits, ModelSpec, find_device, generators
 from tartree.model.stream_source import parquet_source
-from tartree.model.target import TargetCodec
+from tartree.model.target import TargetCodec, ValueCodec
 from tartree.nn import Branching, MLPDecision, Output, Path, PathLeaf, SparseDecision, Tree
 from tartree.nn.families import plain
+from tartree.nn.leaves import set_raw_outputs
 from tartree.nn.subtree import without_empty_leaves, without_idle_decisions
 from tartree.structure import Structure
 from tartree.table import TableEncoder
@@ -195,6 +196,9 @@ class Prepared:
         source, tree = self.source, self.tree
         tree.decision, tree.leaf = plain(tree.decision), plain(tree.leaf)
         settings = _plain_settings(self.settings)
+        if isinstance(source.codec, ValueCodec) and source.codec.is_constant is not None and history is not None:
+            for target in np.flatnonzero(source.codec.is_constant).tolist():  # training would leave noise around 0
+                set_raw_outputs(tree.leaf, tree.output.n_numbers, tree.output.raw_zero(target))
         if self.spec.is_hard and history is not None:
             tree.branching = Branching(tree.structure, "hard", members=self.spec.members).to(self.device)
             self.tree = tree = without_idle_decisions(without_empty_leaves(tree, self._leaves_with_rows()))
@@ -221,6 +225,14 @@ class Prepared:
         for rows in x.split(COUNTED_ROWS):
             arrives |= (self.tree(rows.to(self.device)).arrival > 0.5).flatten(0, 1).any(0).cpu().numpy()
         return arrives
+
+
+@torch.no_grad()
+def _copy_members(tree: Tree, source: Tree, members: slice) -> None:
+    """Copy parameters and buffers, such as the terms that are left, from some members of a tree of more."""
+    tensors = zip([*tree.parameters(), *tree.buffers()], [*source.parameters(), *source.buffers()], strict=True)
+    for tensor, of_source in tensors:
+        tensor.copy_(of_source if tensor.shape == of_source.shape else of_source[members])
 
 
 def columns_of(encoder: TableEncoder) -> list[int]:
@@ -358,7 +370,7 @@ def prepare(
 
 def _check_unchanged(spec: ModelSpec, resumed: FittedModel) -> None:
     """Raise if parameters describe another tree than the one whose training goes on."""
-    is_pruned = spec.is_hard and not resumed.structure.is_regular
+    is_pruned = spec.is_hard and (not resumed.structure.is_regular or not resumed.structure.depth)
     if spec.depth != "auto" and not resumed.is_grown and not is_pruned:
         structure = Structure(spec.depth, spec.window, spec.stride)
         if structure != resumed.structure:
@@ -509,10 +521,8 @@ class _Fit:
         n_members = prepared.spec.members
         tree.leaf.penalty_factors.copy_(torch.tensor(PENALTY_FACTORS).repeat(n_members).view(-1, 1, 1))
         history = self._train(tree, rows, verbose=prepared.spec.verbose)
-        if history.interrupted:  # the weights so far are kept, those of the recipe's penalty
-            with torch.no_grad():
-                for parameter, trained in zip(prepared.tree.parameters(), tree.parameters(), strict=True):
-                    parameter.copy_(trained[:: len(PENALTY_FACTORS)])
+        if history.interrupted:  # the weights so far are kept, those of the recipe's penalty, which is the first
+            _copy_members(prepared.tree, tree, slice(None, None, len(PENALTY_FACTORS)))
             return history
         errors = self._errors(tree, held_out).view(n_members, -1).mean(0)
         factor = PENALTY_FACTORS[int(errors.argmin())]
@@ -531,19 +541,15 @@ class _Fit:
         return loss if self.prepared.source.codec.is_classes else 1 - score
 
     def _refit(self, history: History) -> History | None:
-        """Train again on all rows, each member up to its best epoch; if interrupted, restore the weights so far."""
+        """Train again on all rows, each member up to its best epoch; if interrupted, restore the weights before."""
         prepared = self.prepared
         before = copy.deepcopy(prepared.tree.state_dict())
         prepared.tree.reset_parameters(generators(prepared.seeds[1:]))
-        rows, refit_history = prepared.source.all_rows(prepared.device), None
+        rows = prepared.source.all_rows(prepared.device)
         try:
-            refit_history = self._train(
-                prepared.tree, rows, verbose=prepared.spec.verbose, keep_epoch=history.best_epoch
-            )
-            history.interrupted = refit_history.interrupted
+            return self._train(prepared.tree, rows, verbose=prepared.spec.verbose, keep_epoch=history.best_epoch)
         except KeyboardInterrupt:
             history.interrupted = True
-            warnings.warn("the refit was interrupted; the weights of early stopping are kept", stacklevel=4)
-        if history.interrupted:
+            warnings.warn("fit was interrupted in the refit; the weights of early stopping are kept", stacklevel=4)
             prepared.tree.load_state_dict(before)
-        return refit_history
+            return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,25 +106,50 @@ def _leaf_numbers(tree: Tree, features: Sequence[Feature], n_members: int) -> in
         total += int(np.count_nonzero(_shared(constants, tree.structure)))
         for column in np.unique(columns):
             own = np.flatnonzero(columns == column)
-            added = _shared(of_leaves[:, :, own], tree.structure) != 0  # (nodes, outputs, features of the column)
-            total += _count(added.reshape(-1, len(own)), [features[k] for k in own.tolist()])
+            of_column = [features[k] for k in own.tolist()]
+
+            def count(parts: NDArray[np.float64], of_column: Sequence[Feature] = of_column) -> NDArray[np.int64]:
+                return np.asarray(count_numbers(parts != 0, of_column).sum(axis=-1))  # over outputs
+
+            total += int(count(_shared(of_leaves[:, :, own], tree.structure, count)).sum())
     return total
 
 
-def _shared(leaves: NDArray[np.float64], structure: Structure) -> NDArray[np.float64]:
+def _shared(
+    leaves: NDArray[np.float64],
+    structure: Structure,
+    count: Callable[[NDArray[np.float64]], NDArray[np.int64]] | None = None,
+) -> NDArray[np.float64]:
     """Return what nodes add to leaves; of large trees, and where children have several parents, the leaves."""
     if structure.n_leaves > MOST_SHARED or not np.isin(path_shares(structure), (0.0, 1.0)).all():
         return leaves
-    return shared_parts(leaves, structure)
+    return shared_parts(leaves, structure, count)
 
 
-def _count(used: NDArray[np.bool_], features: Sequence[Feature]) -> int:
-    """Return the numbers of functions of one column, from which of its features they use, (functions, features)."""
+def count_numbers(used: NDArray[np.bool_], features: Sequence[Feature]) -> NDArray[np.int64]:
+    """Return the numbers to print of functions of one column.
+
+    Parameters
+    ----------
+    used : ndarray of bool of shape (..., features)
+        Which features of the column each function uses.
+    features : sequence of Feature
+        Of the column.
+
+    Returns
+    -------
+    ndarray of int of shape (...)
+
+    Examples
+    --------
+    >>> count_numbers(np.array([[True, False], [True, True]]), [Feature(0, "a", "level", k) for k in "xy"]).tolist()
+    [1, 2]
+    """
     is_bin = np.array([feature.bin is not None for feature in features], dtype=bool)
-    is_curve = used[:, is_bin].any(axis=1)
-    others = used[:, ~is_bin].sum(axis=1)  # straight lines, levels, missing values
-    has_value = used[:, [feature.kind == "value" for feature in features]].any(axis=1)
-    return int(np.where(is_curve, 2 * (is_bin.sum() + 1) + others - has_value, others).sum())
+    is_curve = used[..., is_bin].any(axis=-1)
+    others = used[..., ~is_bin].sum(axis=-1)  # straight lines, levels, missing values
+    has_value = used[..., [feature.kind == "value" for feature in features]].any(axis=-1)
+    return np.asarray(np.where(is_curve, 2 * (is_bin.sum() + 1) + others - has_value, others))
 
 
 def _function_sizes(parameters: Parameters, features: Sequence[Feature]) -> list[tuple[int, int]]:
@@ -136,5 +161,5 @@ def _function_sizes(parameters: Parameters, features: Sequence[Feature]) -> list
         own = np.flatnonzero(columns == column)
         of_column = [features[k] for k in own.tolist()]
         n_columns += weights[:, own].any(axis=1)
-        numbers += np.array([_count(row[None], of_column) for row in weights[:, own]], dtype=int)
+        numbers += count_numbers(weights[:, own], of_column)
     return list(zip(n_columns.tolist(), numbers.tolist(), strict=True))

@@ -454,6 +454,8 @@ class ValueCodec(TargetCodec):
         Mean and standard deviation of the target.
     limits : ndarray of shape (targets, 2) or None
         Lowest and highest prediction of each target; None without a limit.
+    is_constant : ndarray of bool of shape (targets,) or None
+        Targets with one value, their center, which is predicted for all rows; None if there are none.
 
     Examples
     --------
@@ -470,6 +472,7 @@ class ValueCodec(TargetCodec):
     center: NDArray[np.float64]
     scale: NDArray[np.float64]
     limits: NDArray[np.float64] | None = None
+    is_constant: NDArray[np.bool_] | None = None
 
     @property
     def one_target(self) -> bool:
@@ -544,20 +547,23 @@ class ValueCodec(TargetCodec):
         extrapolation: float | None,
     ) -> ValueCodec:
         """Return the codec for targets from `low` to `high`; a resumed one keeps its scale and widens its limits."""
-        scale = np.where(spread > 0, spread, 1.0)
+        is_single = low == high
+        center, scale = np.where(is_single, low, center), np.where(spread > 0, spread, 1.0)
         before = None
         if isinstance(resumed, ValueCodec):
             if len(center) != len(resumed.center):
                 raise ValueError(f"warm_start must keep the {len(resumed.center)} target(s), got {len(center)}")
             center, scale, before = resumed.center, resumed.scale, resumed.limits
+        constant = is_single & (low == center)  # a resumed model may have learnt other values before
+        is_constant = constant if constant.any() else None
         if extrapolation is None:
-            return cls(center, scale)
+            return cls(center, scale, None, is_constant)
         with np.errstate(over="ignore"):
             margin = float(extrapolation) * np.minimum(high - low, LARGEST)
             limits = np.clip(np.stack([low - margin, high + margin], axis=1), -LARGEST, LARGEST)
         if before is not None:
             limits[:, 0], limits[:, 1] = np.minimum(limits[:, 0], before[:, 0]), np.maximum(limits[:, 1], before[:, 1])
-        return cls(center, scale, limits)
+        return cls(center, scale, limits, is_constant)
 
     def encode(self, values: Any) -> Tensor:
         array = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
@@ -578,6 +584,33 @@ class ValueCodec(TargetCodec):
         """
         values: NDArray[np.float64] = self.center + self.scale * means
         return values if self.limits is None else np.clip(values, *self.limits.T)
+
+    def decode_deviations(self, deviations: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return standard deviations, (..., targets), in units of the target; 0 of constant targets.
+
+        Parameters
+        ----------
+        deviations : ndarray of shape (..., targets)
+
+        Returns
+        -------
+        ndarray of the same shape
+        """
+        values: NDArray[np.float64] = self.scale * deviations
+        return values if self.is_constant is None else np.where(self.is_constant, 0.0, values)
+
+    def decode_quantiles(self, quantiles: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return quantiles, (..., targets), in units of the target; those of constant targets are their value.
+
+        Parameters
+        ----------
+        quantiles : ndarray of shape (..., targets)
+
+        Returns
+        -------
+        ndarray of the same shape
+        """
+        return self.center + self.decode_deviations(quantiles)
 
     def encode_columns(self, columns: Sequence[Any]) -> NDArray[np.float32]:
         values = np.stack([as_values(column) for column in columns], axis=1)
@@ -608,6 +641,7 @@ class ValueCodec(TargetCodec):
             "scale": self.scale.tolist(),
             "one_target": self.one_target,
             "limits": None if self.limits is None else self.limits.tolist(),
+            "is_constant": None if self.is_constant is None else self.is_constant.tolist(),
         }
 
     @classmethod
@@ -619,7 +653,11 @@ class ValueCodec(TargetCodec):
         bounds = None if limits is None else np.array(limits, dtype=np.float64)
         if bounds is not None and (bounds.shape != (len(center), 2) or not (bounds[:, 0] <= bounds[:, 1]).all()):
             raise ValueError(f"limits must be a lowest and a highest prediction of each target, got {limits}")
-        return cls(center, scale, bounds)
+        constant = state.get("is_constant")
+        is_constant = None if constant is None else np.array(constant)
+        if is_constant is not None and (is_constant.shape != center.shape or is_constant.dtype != np.bool_):
+            raise ValueError(f"is_constant must be true or false for each target, got {constant}")
+        return cls(center, scale, bounds, is_constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -630,6 +668,7 @@ class PlainValueCodec(ValueCodec):
     ----------
     center, scale : ndarray of shape (targets,)
     limits : ndarray of shape (targets, 2) or None
+    is_constant : ndarray of bool of shape (targets,) or None
 
     Examples
     --------

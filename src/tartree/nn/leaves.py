@@ -6,12 +6,12 @@ input return a batch axis of 1, which broadcasts: nothing is expanded to the bat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from tartree.nn.families import Family
+from tartree.nn.families import Family, last_layer
 from tartree.nn.products import GroupedMLP, draw_uniform_
 from tartree.structure import Structure
 
@@ -109,3 +109,32 @@ class MLPLeaf(Family):
     def _by_leaf(self, rows: Tensor) -> Tensor:  # from (members, leaves * numbers, batch)
         numbers: Tensor = rows.unflatten(1, (-1, self.n_numbers))
         return numbers.movedim(-1, 1)
+
+
+@torch.no_grad()
+def set_raw_outputs(leaf: nn.Module, n_numbers: int, values: Mapping[int, float]) -> None:
+    """Set some raw outputs of all leaves to constants; leaves of the user's own stay as they are.
+
+    Parameters
+    ----------
+    leaf : nn.Module
+        A leaf function.
+    n_numbers : int
+        Raw outputs of a leaf.
+    values : mapping of int to float
+        Constants by the index of the raw output.
+
+    Examples
+    --------
+    >>> leaf = MLPLeaf(Structure(1), n_features=3, n_numbers=2)
+    >>> set_raw_outputs(leaf, 2, {1: 0.5})
+    >>> leaf(torch.randn(1, 3))[0, 0, :, 1].tolist()
+    [0.5, 0.5]
+    """
+    for number, value in values.items():
+        if isinstance(leaf, ConstantLeaf):
+            leaf.values[..., number] = value
+        elif (layer := last_layer(leaf)) is not None:
+            weight, bias = layer  # (members, leaves * numbers, inputs), (members, leaves * numbers)
+            weight[:, number::n_numbers] = 0.0
+            bias[:, number::n_numbers] = value

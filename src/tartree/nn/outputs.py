@@ -24,6 +24,8 @@ from tartree.nn.quantiles import mixture_quantiles
 
 #: Smallest standard deviation of a leaf: one row alone in a leaf cannot make its likelihood infinite.
 SPREAD_FLOOR = 1e-3
+#: Raw output of a spread that is negligible beside the smallest one.
+NO_SPREAD = -20.0
 
 Limits = Sequence[tuple[float, float]] | None  # lowest and highest mean of each target
 
@@ -191,6 +193,20 @@ class Output(ABC):
         -------
         Tensor of shape (members, batch)
         """
+
+    def raw_zero(self, target: int) -> dict[int, float]:
+        """Return the raw outputs of a leaf that predicts 0 for a target, with the smallest spread, by their index.
+
+        Parameters
+        ----------
+        target : int
+            Index of a target column.
+
+        Returns
+        -------
+        dict of int to float
+        """
+        return {target: 0.0}
 
     @property
     def leaf_penalty(self) -> float:
@@ -425,6 +441,9 @@ class Gaussian(RealOutput):
         """
         mean, spread = self._raw_parameters(numbers)
         return self._limited(mean), spread
+
+    def raw_zero(self, target: int) -> dict[int, float]:
+        return {target: 0.0, self.n_targets + target: NO_SPREAD}
 
     def point(self, numbers: Tensor) -> Tensor:
         return self._limited(numbers[..., : self.n_targets])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -216,16 +216,21 @@ def path_shares(structure: Structure) -> NDArray[np.float64]:
     return np.concatenate(layers[::-1])
 
 
-def shared_parts(leaves: NDArray[Any], structure: Structure) -> NDArray[Any]:
+def shared_parts(
+    leaves: NDArray[Any], structure: Structure, count: Callable[[NDArray[Any]], NDArray[Any]] | None = None
+) -> NDArray[Any]:
     """Return what each node adds to the leaves below it, (nodes, ...), so that the sum along a path is the leaf.
 
-    A node has what most leaves below it have, of equally many the first; so what all leaves share is said once, at the
-    root. Every node must have one parent.
+    Of all ways to share the values of leaves, and 0, along the paths, the one with the fewest numbers: never more than
+    the leaves have themselves. Of equal ones, the root has what most leaves have, and other nodes add nothing. Every
+    node must have one parent.
 
     Parameters
     ----------
     leaves : array of shape (leaves, ...)
     structure : Structure
+    count : callable, optional
+        Returns the numbers to print of each part, (parts,), from (parts, ...); by default those that are not 0.
 
     Returns
     -------
@@ -235,24 +240,41 @@ def shared_parts(leaves: NDArray[Any], structure: Structure) -> NDArray[Any]:
     --------
     >>> shared_parts(np.array([1.0, 1.0, 1.0, 3.0]), Structure(2)).tolist()
     [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0]
+    >>> shared_parts(np.array([0.0, 0.0, 3.0, 0.0]), Structure(2)).tolist()
+    [0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0]
     """
-    _, kinds = np.unique(leaves.reshape(len(leaves), -1), axis=0, return_inverse=True)
-    is_above = path_shares(structure) > 0  # (nodes, leaves)
-    typical = np.array([_most_frequent(kinds.ravel(), below) for below in is_above])  # a leaf of each node
-    values = leaves[typical]
-    parts: NDArray[Any] = values.copy()
-    first = 0
-    for layer in range(structure.depth):
-        after = first + structure.widths[layer]
-        for node, children in enumerate(structure.children(layer)):
+    with_nothing = np.concatenate([np.zeros_like(leaves[:1]), leaves])
+    _, first, kinds = np.unique(
+        with_nothing.reshape(len(with_nothing), -1), axis=0, return_index=True, return_inverse=True
+    )
+    values, (nothing, *of_leaves) = with_nothing[first], kinds.ravel().tolist()
+    frequency = np.bincount(of_leaves, minlength=len(values))
+    # Nodes have what several leaves have, or nothing; the root may have what the first leaf has.
+    shared = np.unique([nothing, max(of_leaves, key=lambda kind: frequency[kind]), *np.flatnonzero(frequency > 1)])
+    changes = values[None] - values[shared][:, None]  # (shared, kinds, ...)
+    flat = changes.reshape(-1, *leaves.shape[1:])
+    counts = np.count_nonzero(flat.reshape(len(flat), -1), axis=1) if count is None else count(flat)
+    costs = counts.reshape(changes.shape[:2])  # (value of the parent, kind of the child)
+    between = costs[:, shared]
+    totals: list[NDArray[Any]] = []  # for each layer above the leaves, numbers below a node by its value
+    below = costs[:, of_leaves].T  # (children, value of the parent)
+    for layer in reversed(range(structure.depth)):
+        totals.insert(0, np.array([below[list(children)].sum(axis=0) for children in structure.children(layer)]))
+        below = (between + totals[0][:, None]).min(axis=2)
+    parents = [int(np.searchsorted(shared, nothing))]  # of the nodes of a layer, the value as an index into `shared`
+    parts: list[NDArray[Any]] = []
+    for layer, total in enumerate(totals):
+        chosen = []
+        for node, parent in enumerate(parents):
+            numbers = between[parent] + total[node]
+            least = np.flatnonzero(numbers == numbers.min())
+            keeps = layer > 0 and parent in least
+            kind = parent if keeps else int(least[frequency[shared[least]].argmax()])
+            chosen.append(kind)
+            parts.append(changes[parent, shared[kind]])
+        parents = [0] * structure.widths[layer + 1]
+        for kind, children in zip(chosen, structure.children(layer), strict=True):
             for child in children:
-                parts[after + child] = values[after + child] - values[first + node]
-        first = after
-    return parts
-
-
-def _most_frequent(kinds: NDArray[np.intp], below: NDArray[np.bool_]) -> int:
-    """Return the first leaf below a node that has the most frequent kind there."""
-    leaves = np.flatnonzero(below)
-    counts = np.bincount(kinds[leaves])
-    return int(leaves[counts[kinds[leaves]].argmax()])
+                parents[child] = kind
+    parts += [changes[parent, kind] for parent, kind in zip(parents, of_leaves, strict=True)]
+    return np.array(parts)

@@ -57,7 +57,8 @@ def train(
     validation : Rows, optional
         Stop each member early by its loss here, and keep the weights of its best epoch.
     keep_epoch : array of int of shape (members,), optional
-        Instead of validation: the epoch whose weights each member keeps; training ends with the last of them.
+        Instead of validation: the epoch whose weights each member keeps; training ends with the last of them. Ctrl-C
+        raises KeyboardInterrupt then.
     selection : {"multi", "single"}
         Whether the validation loss is that of the mixture of leaves, or of the leaf with the largest arrival.
     callbacks : sequence of callable
@@ -159,11 +160,9 @@ def train(
     except KeyboardInterrupt:
         if validation is None:  # the weights are those after all epochs, else those of the best
             list(note())
-        if not history.epochs:  # no epoch has ended
+        if not history.epochs or keep_epoch is not None:  # the weights of no epoch are asked for
             raise
         history.interrupted = True
-        if best is not None and keep_epoch is not None:
-            best.keep(~best.done, len(history))
         kept = "the last" if validation is None else "the best"
         warnings.warn(
             f"fit was interrupted after {len(history)} of {recipe.epochs} epochs; {kept} weights so far are kept",

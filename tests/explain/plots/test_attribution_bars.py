@@ -10,8 +10,11 @@ from tartree.explain.attribution.row_explanations import explain_rows
 matplotlib = pytest.importorskip("matplotlib", reason="pictures need the extra plot")
 matplotlib.use("Agg")
 
+from matplotlib.colors import to_hex  # noqa: E402
 
-from tartree.explain import plots  # noqa: E402
+from tartree.explain import plots, view  # noqa: E402
+from tartree.explain.plots.scene import make_scene  # noqa: E402
+from tartree.explain.plots.style import OTHER, class_colours  # noqa: E402
 from tests.explain.plots.figures import LONG, by_gid, check_texts  # noqa: E402
 
 
@@ -35,6 +38,25 @@ def test_contributions_go_from_the_reference_to_the_prediction(table, regression
         labels = [label.get_text() for label in ax.get_yticklabels()]
         assert len(labels) == len(parts) + 2
         assert any("other columns" in label for label in labels) == (max_columns == 2)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 9])
+def test_a_class_has_one_colour_in_all_pictures(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(180, 3))
+    y = np.minimum(np.arange(180) % 12, n_classes - 1)  # the last class is the most frequent
+    model = TartClassifier(readable=True, depth=1, epochs=2, random_state=0, device="cpu").fit(X, y)
+    colours = class_colours(n_classes)
+    assert make_scene(view(model, X, y), 0, 0, None).colours == tuple(colours)
+    for output in range(n_classes):
+        ax = plots.plot_contributions(model, X, output=output)
+        drawn = {part.get_width() >= 0: to_hex(part.get_facecolor()) for part in by_gid(ax, "part").values()}
+        assert drawn.get(True, colours[output]) == colours[output]
+        away = colours[1 - output] if n_classes == 2 else OTHER
+        assert drawn.get(False, away) == away
+    if n_classes > 2:
+        handles = plots.plot_curves(model).legends[0].legend_handles
+        assert [to_hex(handle.get_color()) for handle in handles][:n_classes] == colours  # then a note
 
 
 def test_an_explanation_can_be_drawn_without_its_model(table):

@@ -85,10 +85,26 @@ def test_many_levels_and_long_names():
     assert any("and 12 more levels" in text.get_text() for text in figure.axes[0].texts)
 
 
-def test_a_model_without_shared_terms_is_refused(models):
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"readable": False}, "must take one path or leaves must share terms, got branching='softmax', by which"),
+        ({"branching": "sparsemax"}, "must take one path or leaves must share terms, got branching='sparsemax'"),
+        ({"leaf_layers": 0}, "leaves must be linear, got constants"),
+        ({"leaf_layers": 2}, "leaves must be linear, got MLPLeaf, as with leaf_layers above 1"),
+        ({"window": 3, "stride": 2}, "each node must have one parent, got children with several"),
+        ({"readable": False, "depth": 9}, "at most 256 leaves, got 512"),
+    ],
+)
+def test_a_model_without_shared_terms_is_refused(settings, reason):
+    if "branching" in settings:
+        pytest.importorskip("entmax")
     frame, labels, _ = patients()
-    model = TartClassifier(depth=1, epochs=1, random_state=0, device="cpu").fit(frame, labels)
-    with pytest.raises(ValueError, match="leaves of the model must be linear and share terms"):
+    model = TartClassifier(**{**FAST, "depth": 2, "epochs": 1, **settings}).fit(frame, labels)
+    with pytest.raises(ValueError, match=f"{reason}.*; fit with readable=True and other defaults, or use plot_tree"):
         plots.plot_curves(model)
+
+
+def test_wrong_arguments(models):
     with pytest.raises(ValueError, match="max_columns must be an integer of at least 1"):
         plots.plot_curves(models["two classes"][0], max_columns=0)

@@ -8,6 +8,7 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.model_selection import StratifiedKFold
 
 from tartree import TartClassifier, explain, load
+from tartree.explain.simplification import distillation
 from tests.explain.models import KINDS, changes, fit, predictions
 
 
@@ -37,6 +38,25 @@ def test_tolerance_is_the_largest_change_on_the_rows(task):
         assert "leaves" in str(small.certificate_)
         sizes.append((small.get_n_leaves(), small.certificate_.terms_after))
     assert sizes[0] < sizes[1] <= (4, small.certificate_.terms_before)
+
+
+def test_refits_of_small_trees_take_one_thread(monkeypatch):
+    model, X = fit()
+    descend, threads = distillation._descend, []
+
+    def watched(*arguments):
+        threads.append(torch.get_num_threads())
+        descend(*arguments)
+
+    monkeypatch.setattr(distillation, "_descend", watched)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        model.simplify(X, max_leaves=2)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert set(threads) == {1}
 
 
 def test_terms_are_limited():

@@ -10,11 +10,13 @@ import torch
 
 from tartree import TartClassifier, TartRegressor, explain
 from tartree.explain.page import write_report
+from tartree.explain.text.curve_terms import Curve
 from tartree.explain.text.number_text import at_most, candidates, exact_text, percent, probability_text, rounded
-from tartree.explain.text.terms import threshold_text
+from tartree.explain.text.terms import _curve_texts, threshold_text
 from tartree.explain.verification.certificates import Certificate
 from tartree.table import Feature, Scaling
 from tests.explain.models import stir
+from tests.explain.text.followed_text import FollowedText
 
 UNITS = ["small", "large", "whole", "narrow", "day", "time", "since", "level"]
 
@@ -156,6 +158,35 @@ def test_numbers_with_no_more_decimals_are_on_the_side_of_a_threshold_that_is_cl
         assert read(beyond) < encoded if up else read(beyond) > encoded
         if abs(encoded * scale + center) < 1e4:
             assert len(text.strip("-0.").replace(".", "")) <= 9
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_thresholds_of_whole_numbers_are_whole_and_decide_as_the_model(seed):
+    draw = np.random.default_rng(seed)
+    center, scale = draw.normal() * 10.0 ** draw.integers(-1, 6), 10.0 ** draw.uniform(-1, 5)
+    feature = Feature(0, "x", "value", whole=True, scaling=Scaling(center, scale))
+    numbers = np.round(center) + np.arange(-300.0, 301.0)
+    as_read = feature.scaling.encode(numbers).astype(np.float32)
+    for encoded in [float(np.float32(draw.normal() * min(1, 100 / scale))), float(as_read[draw.integers(600)])]:
+        above, below = (threshold_text(feature, encoded, up=up) for up in (False, True))
+        assert "." not in above + below
+        np.testing.assert_array_equal(numbers > float(above), as_read > encoded)
+        np.testing.assert_array_equal(numbers < float(below), as_read < encoded)
+
+
+def test_ranges_of_whole_numbers():
+    feature = Feature(0, "n", "value", whole=True, scaling=Scaling(0.0, 1.0))
+    numbers = np.arange(-3, 12)
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        values = np.unique(draw.uniform(0, 9, 8).round(2))
+        curve = Curve(feature, values, draw.normal(size=len(values)), 0.0)
+        is_above = np.interp(numbers, values, curve.parts) > 0
+        for text, expected in zip(_curve_texts(curve, 0.0), (is_above, ~is_above), strict=True):
+            assert "." not in text
+            rows = [{"n": int(number)} for number in numbers]
+            reader = FollowedText("|--- leaf 0", ["n"], {}, set())
+            assert [reader.holds(text, row) for row in rows] == expected.tolist(), text
 
 
 @pytest.mark.parametrize("unit", ["date", "datetime"])

@@ -125,6 +125,20 @@ def test_followed_text_of_numbers_that_are_scaled_by_ranks():
     assert np.abs(values - model.predict(X)).max() <= 0.05 * y.std()
 
 
+def test_followed_text_of_whole_numbers():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"count": rng.poisson(2, 400), "hour": rng.integers(0, 24, 400).astype(float)})
+    X.loc[:30, "hour"] = np.nan
+    y = (X["count"] > 0) * 3 + ((X["hour"] > 6) & (X["hour"] < 20)) * 2 + 0.1 * rng.normal(size=400)
+    model = TartRegressor(readable=True, depth=2, epochs=100, random_state=0).fit(X, y)
+    text = explain.export_text(model, max_terms=1000)
+    conditions = re.findall(r"\|--- ((?:count|hour).*|.*(?:count|hour)) *$", text, re.MULTILINE)
+    assert conditions
+    assert not any("." in condition for condition in conditions), conditions
+    assert re.search(r"^Thresholds of .* are for whole numbers\.$", text, re.MULTILINE)
+    assert np.abs(follow(text, X).to_numpy()[:, 0] - model.predict(X)).max() <= 0.01 * y.std()
+
+
 def test_missing_values_and_levels_that_training_did_not_see():
     X, y = risky()[:2]
     whole = X.dropna().reset_index(drop=True)

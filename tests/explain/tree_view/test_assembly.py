@@ -3,11 +3,12 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from numpy.testing import assert_allclose
 
-from tartree import TartClassifier, explain
+from tartree import TartClassifier, TartRegressor, explain
 from tartree.explain.attribution.gradients import jacobians, mean_gradients
 from tests.explain.models import KINDS, double_tree, encode, fit, patients, predictions, prune
 
@@ -198,6 +199,22 @@ def test_gradients_are_those_of_autograd(layers):
         mean, size = mean_gradients(module, 1, x)
         assert_allclose(mean.numpy(), found.mean(0).numpy(), atol=1e-9)
         assert_allclose(size.numpy(), found.square().mean(0).sqrt().numpy(), atol=1e-9)
+
+
+@pytest.mark.parametrize("readable", [True, False])
+@pytest.mark.parametrize("estimator", [TartClassifier, TartRegressor])
+def test_a_table_whose_columns_are_all_constant(estimator, readable):
+    X = pd.DataFrame({"a": np.ones(30), "b": ["x"] * 30})
+    y = np.arange(30) % 3 > 0
+    model = estimator(readable=readable, epochs=5, random_state=0).fit(X, y if estimator is TartClassifier else y * 2.0)
+    assert explain.view(model, X, y).features == ()
+    for background in (None, X):
+        explained = model.explain(X[:4], background=background)
+        assert_allclose(explained.predictions, predictions(model, X[:4]), atol=1e-5)
+        assert_allclose(explained.base, explained.predictions[0])
+        assert not explained.contributions.any()
+        assert "+0.0000  a = 1" in explained[0].text()
+    assert "leaf 0" in explain.export_text(model, X, y)
 
 
 def test_errors():

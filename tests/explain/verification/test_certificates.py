@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tartree import Structure, explain
+from tartree import Structure, TartClassifier, explain
 from tartree.explain.simplification.distillation import predict_rows
 from tartree.explain.verification.boxes import Boxes, data_box
 from tartree.explain.verification.certificates import Certificate, bound_change
@@ -125,3 +125,12 @@ def test_nothing_changed_is_nothing_to_bound():
         tree = double_tree(model)
         origin = shrink_structure(tree.structure, [])
         assert bound_change(tree, shrink_tree(tree, origin), origin, data_box(encode(model, X)), "multi") < 1e-6
+
+
+def test_a_box_without_features():
+    X = np.ones((30, 2))
+    model = TartClassifier(epochs=5, random_state=0).fit(X, np.arange(30) % 3 > 0)
+    assert encode(model, X).shape == (30, 0)
+    small = model.simplify(X)
+    assert small.certificate_.measured <= small.certificate_.bound < 1e-3
+    np.testing.assert_allclose(small.predict_proba(X), model.predict_proba(X), atol=1e-3)

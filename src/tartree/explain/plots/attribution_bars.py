@@ -19,8 +19,10 @@ from tartree.explain.plots.style import (
     LINE,
     MORE,
     MOST_NAME,
+    OTHER,
     QUIET,
     axes_for,
+    class_colours,
     fit,
     plain,
     styled,
@@ -84,7 +86,7 @@ def plot_contributions(
     ends = float(explanation.base[output]) + np.cumsum(parts)
     starts = ends - parts
     ax = axes_for(ax, 7.6, 0.3 * (len(parts) + 2) + 1.15)
-    _waterfall(ax, starts, ends)
+    _waterfall(ax, starts, ends, _colours(explanation, output))
     base, prediction = float(explanation.base[output]), float(explanation.prediction[output])
     rows = len(parts) + 2
     labels = ["reference row", *labels, "this row"]
@@ -139,16 +141,24 @@ def _steps(explanation: RowExplanation, output: int, max_columns: int) -> tuple[
     return parts, labels
 
 
-def _waterfall(ax: Any, starts: NDArray[np.float64], ends: NDArray[np.float64]) -> None:
+def _colours(explanation: RowExplanation, output: int) -> tuple[str, str]:
+    """Return the colours of bars that pull down and that push up: those of the classes, as in other pictures."""
+    if explanation.label is None:
+        return LESS, MORE
+    colours = class_colours(len(explanation.outputs))
+    return colours[1 - output] if len(colours) == 2 else OTHER, colours[output]
+
+
+def _waterfall(ax: Any, starts: NDArray[np.float64], ends: NDArray[np.float64], colours: tuple[str, str]) -> None:
     """Draw bars from start to end, a thin line from each end to the next start, and the change beside each bar."""
     if not len(starts):
         return
     low, high = float(np.minimum(starts, ends).min()), float(np.maximum(starts, ends).max())
     for k, (start, end) in enumerate(zip(starts, ends, strict=True), start=1):
-        bar = ax.barh(k, end - start, left=start, height=0.62, color=MORE if end >= start else LESS)
+        bar = ax.barh(k, end - start, left=start, height=0.62, color=colours[int(end >= start)])
         bar[0].set_gid(f"part {k - 1}")
         ax.plot([start, start], [k - 1 + 0.31, k - 0.31], color=LINE, linewidth=0.8, zorder=0)
-        style = {"textcoords": "offset points", "va": "center", "size": 8.5, "color": MORE if end >= start else LESS}
+        style = {"textcoords": "offset points", "va": "center", "size": 8.5, "color": INK}
         right = max(start, end)
         ax.annotate(_signed(end - start), (right, k), (5, 0), **style)
     ax.plot([ends[-1]] * 2, [len(ends) + 0.31, len(ends) + 0.69], color=LINE, linewidth=0.8, zorder=0)

@@ -107,7 +107,7 @@ def leaf_bars(
         sides = (("lower", LESS), ("higher", MORE))
         shown = slice(output, output + 1)
         return _counted(_bars(tree, effects[shown], [(LESS, MORE)], max_terms, row, *sides), functions[shown], row)
-    colours = output_colours(tree, member)
+    colours = class_colours(len(tree.outputs))
     if len(tree.outputs) == 2:
         first, second = zip(tree.outputs, colours, strict=True)
         bars = _bars(tree, effects, [(colours[0], colours[1])], max_terms, row, first, second)
@@ -122,14 +122,6 @@ def _counted(bars: Bars, functions: Sequence[LinearView], row: TreeView | None) 
     if row is not None or not unlisted:
         return bars
     return replace(bars, n_features=max(bars.n_features, *(function.n_terms for function in functions)))
-
-
-def output_colours(tree: TreeView, member: int = 0) -> list[str]:
-    """Return a colour for each class; only the most frequent have one that no other has."""
-    nodes = tree.members[member].nodes
-    if nodes is None:
-        return class_colours(np.ones(len(tree.outputs)))
-    return class_colours(nodes[0].predicted if nodes[0].classes is None else nodes[0].classes)
 
 
 def condition_effects(tree: TreeView, member: MemberView, number: int, *, by_curve: bool = True) -> FloatArray:

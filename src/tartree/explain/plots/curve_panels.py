@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -15,24 +14,31 @@ from numpy.typing import NDArray
 
 from tartree.checks import check_integer
 from tartree.explain.arguments import check_index
+from tartree.explain.plots.curve_lines import (
+    Series,
+    level_amounts,
+    level_names,
+    make_lines,
+    shown_amounts,
+    strongest_columns,
+    visible_lines,
+)
+from tartree.explain.plots.shown_values import SHOWN_ROWS, level_shares, shown_range, values_of
 from tartree.explain.plots.style import (
-    BRANCHES,
-    INK,
     LINE,
     PAGE,
     QUIET,
     TRACK,
-    class_colours,
     fit,
     percent,
     plain,
     styled,
     text_width,
 )
-from tartree.explain.text.column_effects import ANOTHER, MISSING, ColumnEffect, level_text
+from tartree.explain.text.column_effects import MISSING, ColumnEffect
 from tartree.explain.text.number_text import format_rounded
 from tartree.explain.tree_view.assembly import node_data, view
-from tartree.explain.tree_view.path_sums import path_conditions, path_sum, path_to
+from tartree.explain.tree_view.node_corrections import obstacle
 from tartree.explain.tree_view.views import CorrectionView, TreeView
 from tartree.model import FittedModel, HasModel, fitted_model
 from tartree.table.quantities import QUANTITIES
@@ -41,30 +47,11 @@ FloatArray = NDArray[np.float64]
 #: Size of a panel with its title, and height of a title and of a line of the legend, in inches.
 PANEL_WIDTH, PANEL_HEIGHT, TITLE, LEGEND_LINE = 2.9, 1.8, 0.28, 0.19
 ACROSS = 4
-#: Nodes whose corrections are drawn, at most; a panel with more lines cannot be read.
-MOST_NODES = 5
 #: Levels of a panel, at most.
 MOST_LEVELS = 8
-#: Changes below this share of the height of a panel are not drawn.
-VISIBLE = 0.015
-#: Share of the rows that the x axis of a panel shows.
-SHOWN_ROWS = 0.99
 #: Height of the density of the rows, as a share of a panel.
 DENSITY = 0.16
 BINS = 32
-#: Share of the rows that codes such as 999999 have at most, and how far they are from others, in widths of those.
-CODE_SHARE, CODE_DISTANCE = 0.1, 10.0
-
-
-@dataclass(frozen=True)
-class Series:
-    """A line in all panels: a name, a colour, and effects by column."""
-
-    name: str
-    colour: str
-    effects: dict[int, ColumnEffect]
-    is_main: bool
-    node: int = 0
 
 
 @styled
@@ -119,10 +106,11 @@ def plot_curves(
     check_index("member", member, len(tree.members))
     corrections = tree.members[member].corrections
     if corrections is None:
-        raise ValueError(
-            "the leaves of the model must be linear and share terms, got others; fit with readable=True, or use "
-            "plot_tree and plot_condition"
+        reason = obstacle(model.tree) or (
+            f"a row must take one path or leaves must share terms, got branching={tree.activation!r}, by which a row "
+            "is divided among leaves with terms of their own"
         )
+        raise ValueError(f"{reason}; fit with readable=True and other defaults, or use plot_tree and plot_condition")
     functions = len(corrections[0])
     if output is not None:
         check_index("output", output, max(functions, len(tree.outputs) if functions == 1 else 0))
@@ -130,10 +118,10 @@ def plot_curves(
     chosen = [min(k, functions - 1) for k in chosen]
     rows = _rows(model, X)
     arrivals = np.ones(len(tree.nodes)) if rows is None else _arrivals(model, rows, member)
-    series, n_nodes = _series(tree, member, corrections, chosen, arrivals)
-    columns = _strongest(series)
+    series, n_nodes = make_lines(tree, member, corrections, chosen, arrivals)
+    columns = strongest_columns(series)
     shown = columns[:max_columns]
-    series = _visible(tree, series, shown, rows)
+    series = visible_lines(tree, series, shown, rows)
     entries = _legend(series, n_nodes)
     figure = _draw(tree, series, shown, rows, len(entries) if any(not line.is_main for line in series) else 1)
     texts = _texts(tree, corrections, chosen, (len(shown), len(columns)), title, rows is not None)
@@ -141,73 +129,10 @@ def plot_curves(
     return figure
 
 
-def _series(
-    tree: TreeView,
-    member: int,
-    corrections: tuple[tuple[CorrectionView, ...], ...],
-    chosen: list[int],
-    arrivals: FloatArray,
-) -> tuple[list[Series], int]:
-    """Return the lines to draw, and the number of nodes that change something."""
-    if len(chosen) > 1:
-        colours = class_colours(np.ones(len(chosen)))
-        names = tree.outputs
-        effects = [path_sum(corrections, [0], k)[0] for k in chosen]
-        changing = sum(
-            any(f.n_effects for f in functions) and arrivals[number] > 0
-            for number, functions in enumerate(corrections)
-            if number
-        )
-        series = [Series(plain(names[k]), colours[k], effects[k], is_main=True) for k in chosen]
-        return series, changing
-    (function,) = chosen
-    series = [Series("all rows", INK, path_sum(corrections, [0], function)[0], is_main=True)]
-    changes = {
-        number: math.sqrt(arrivals[number] * sum(effect.strength**2 for effect in functions[function].effects))
-        for number, functions in enumerate(corrections)
-        if number and functions[function].n_effects and arrivals[number] > 0
-    }
-    for number in sorted(changes, key=lambda number: -changes[number]):
-        total = path_sum(corrections, path_to(tree, number), function)[0]
-        own = {effect.column for effect in corrections[number][function].effects}
-        name = f"where {' and '.join(conditions)}" if (conditions := path_conditions(tree, member, number)) else ""
-        name = name or f"at node {number} and below"
-        series.append(Series(name, INK, {k: e for k, e in total.items() if k in own}, is_main=False, node=number))
-    return series, len(changes)
-
-
-def _visible(tree: TreeView, series: list[Series], shown: list[int], rows: FloatArray | None) -> list[Series]:
-    """Return the lines that differ from that of all rows in some panel, each with its colour."""
-    main = [line for line in series if line.is_main]
-    amounts = [
-        part for line in main for k in shown if k in line.effects for part in _amounts(tree, line.effects[k], rows)
-    ]
-    span = float(np.ptp([*amounts, 0.0])) or 1.0
-    visible: list[Series] = []
-    for line in series[len(main) :]:
-        effects = {
-            k: effect
-            for k, effect in line.effects.items()
-            if k in shown and (k not in main[0].effects or _difference(effect, main[0].effects[k]) > VISIBLE * span)
-        }
-        if effects and len(visible) < MOST_NODES:
-            visible.append(replace(line, effects=effects))
-    visible.sort(key=lambda line: line.node)
-    return [*main, *(replace(line, colour=colour) for line, colour in zip(visible, BRANCHES, strict=False))]
-
-
 def _arrivals(model: FittedModel, rows: FloatArray, member: int) -> FloatArray:
     """Return the share of the rows that arrives at each node."""
     data = node_data(model, model.double_tree(), torch.from_numpy(rows), None, None, 0)
     return np.array([node.arrival for node in data[member][0]])
-
-
-def _strongest(series: list[Series]) -> list[int]:
-    strength: dict[int, float] = {}
-    for line in series:
-        for column, effect in line.effects.items():
-            strength[column] = max(strength.get(column, 0.0), effect.strength)
-    return sorted(strength, key=lambda column: -strength[column])
 
 
 def _rows(model: FittedModel, X: Any) -> FloatArray | None:
@@ -223,7 +148,7 @@ def _draw(tree: TreeView, series: list[Series], shown: list[int], rows: FloatArr
     across = max(1, math.ceil(len(shown) / down))
     width = max(across * PANEL_WIDTH + 0.5, 5.6)  # inches, as all that follows
     each = (width - 0.7) / across
-    below = 0.36 + 0.24 * any(_is_tight(_level_names(series, column), (each - 0.3) * 72) for column in shown)
+    below = 0.36 + 0.24 * any(_is_tight(level_names(series, column), (each - 0.3) * 72) for column in shown)
     top, bottom = 0.72, 0.1 + LEGEND_LINE * legend
     cell = PANEL_HEIGHT + below
     height = top + down * cell + bottom
@@ -233,7 +158,7 @@ def _draw(tree: TreeView, series: list[Series], shown: list[int], rows: FloatArr
         for line in series
         for column in shown
         if column in line.effects
-        for part in _amounts(tree, line.effects[column], rows)
+        for part in shown_amounts(tree, line.effects[column], rows)
     ]
     low, high = min([*amounts, 0.0]), max([*amounts, 0.0])
     if high <= low:
@@ -271,8 +196,8 @@ def _curve(
     ax: Any, tree: TreeView, column: int, lines: list[tuple[Series, ColumnEffect]], rows: FloatArray | None
 ) -> None:
     view_column = tree.columns[column]
-    values, is_missing = _values(tree, column, rows)
-    low, high = _range(tree, column, values)
+    values, is_missing = values_of(tree, column, rows)
+    low, high = shown_range(tree, column, values)
     width = high - low
     missing_at = high + 0.13 * width
     has_missing = any(effect.missing is not None for _, effect in lines)
@@ -318,8 +243,8 @@ def _curve(
 def _levels(
     ax: Any, tree: TreeView, column: int, lines: list[tuple[Series, ColumnEffect]], rows: FloatArray | None
 ) -> None:
-    amounts = [_level_amounts(effect) for _, effect in lines]
-    levels = _level_names([line for line, _ in lines], column)
+    amounts = [level_amounts(effect) for _, effect in lines]
+    levels = level_names([line for line, _ in lines], column)
     hidden = max(0, len(levels) - MOST_LEVELS)
     if hidden:
         sizes = {level: max(abs(values.get(level, 0.0)) for values in amounts) for level in levels}
@@ -337,7 +262,7 @@ def _levels(
             bars += 1
         else:
             ax.plot(at, parts, "o", color=line.colour, markersize=5, markeredgecolor=PAGE, zorder=3)
-    shares = _level_shares(tree, column, rows, levels)
+    shares = level_shares(tree, column, rows, levels)
     if shares is not None:
         _density(ax, np.arange(len(levels)), shares / max(1e-12, shares.max()), 0.72)
     ax.set_xlim(-0.6, len(levels) - 0.4)
@@ -359,19 +284,6 @@ def _levels(
         )
 
 
-def _level_amounts(effect: ColumnEffect) -> dict[str, float]:
-    return dict(effect.levels) | ({} if effect.missing is None else {MISSING: effect.missing})
-
-
-def _level_names(series: list[Series], column: int) -> list[str]:
-    """Return the levels of a column that lines have amounts of, the missing value last; none for numbers."""
-    effects = [line.effects[column] for line in series if column in line.effects]
-    if not effects or effects[0].kind != "levels":
-        return []
-    names = list(dict.fromkeys(level for effect in effects for level in _level_amounts(effect)))
-    return sorted(names, key=lambda level: level == MISSING)
-
-
 def _is_tight(levels: list[str], room: float) -> bool:
     """Return whether levels, whose number may be limited, do not fit side by side into a width in points."""
     shown = levels[: MOST_LEVELS + 1]
@@ -385,86 +297,6 @@ def _remark(ax: Any, text: str) -> None:
 def _density(ax: Any, at: Any, heights: Any, width: float) -> None:
     """Draw where the rows are, at the bottom of a panel."""
     ax.bar(at, np.asarray(heights) * DENSITY, width=width, color=LINE, zorder=1, transform=ax.get_xaxis_transform())
-
-
-def _difference(effect: ColumnEffect, main: ColumnEffect) -> float:
-    """Return the largest distance between two effects."""
-    differences = [abs((effect.missing or 0.0) - (main.missing or 0.0))]
-    if effect.points and main.points:
-        x = np.array([x for x, _ in effect.points])
-        differences += np.abs([p for _, p in effect.points] - np.interp(x, *np.array(main.points).T)).tolist()
-    elif effect.points or main.points:
-        differences.append(max(effect.size, main.size))
-    levels = dict(main.levels)
-    differences += [abs(part - levels.get(level, 0.0)) for level, part in effect.levels]
-    return max(differences)
-
-
-def _amounts(tree: TreeView, effect: ColumnEffect, rows: FloatArray | None) -> list[float]:
-    """Return the amounts of an effect that a panel shows."""
-    parts = [part for _, part in effect.levels] + ([] if effect.missing is None else [effect.missing])
-    if effect.points:
-        low, high = _range(tree, effect.column, _values(tree, effect.column, rows)[0])
-        x, amounts = np.array(effect.points).T
-        parts += [*amounts[(x > low) & (x < high)].tolist(), *np.interp([low, high], x, amounts).tolist()]
-    return parts
-
-
-def _values(tree: TreeView, column: int, rows: FloatArray | None) -> tuple[FloatArray | None, NDArray[np.bool_] | None]:
-    """Return the numbers of a column that are not missing, and which rows have none."""
-    if rows is None:
-        return None, None
-    features = tree.columns[column].features
-    kinds = {tree.features[k].kind: k for k in reversed(features)}
-    missing = rows[:, kinds["missing"]] > 0.5 if "missing" in kinds else np.zeros(len(rows), dtype=np.bool_)
-    if "value" not in kinds:
-        return None, missing
-    values = _decode(tree, kinds["value"], rows[:, kinds["value"]])[~missing]
-    return np.rint(values) if tree.columns[column].whole else values, missing
-
-
-def _decode(tree: TreeView, feature: int, encoded: FloatArray) -> FloatArray:
-    scaled = tree.features[feature]
-    if scaled.knots:
-        return np.asarray(np.interp(encoded, scaled.heights, scaled.knots))
-    if scaled.ends is not None:
-        encoded = np.clip(encoded, *scaled.ends)  # rows beyond are counted at the ends
-    return scaled.center + scaled.scale * encoded
-
-
-def _range(tree: TreeView, column: int, values: FloatArray | None) -> tuple[float, float]:
-    """Return the values that an x axis shows: those of most rows."""
-    view_column = tree.columns[column]
-    low, high = float(view_column.low or 0.0), float(1.0 if view_column.high is None else view_column.high)
-    if values is not None and len(values):
-        tail = (1 - SHOWN_ROWS) / 2
-        values = _without_codes(values) if tree.features[view_column.features[0]].knots else values
-        low, high = (float(v) for v in np.quantile(values, [tail, 1 - tail], method="nearest"))
-    return (low, high) if high > low else (low - 0.5, low + 0.5)
-
-
-def _without_codes(values: FloatArray) -> FloatArray:
-    """Return values without the few that are far from all others, such as 999999 for "unknown"."""
-    ordered = np.sort(values)
-    few = int(CODE_SHARE * len(ordered))
-    first, last = ordered[few], ordered[len(ordered) - 1 - few]
-    reach = CODE_DISTANCE * max(last - first, 1e-300)
-    return np.asarray(ordered[(ordered >= first - reach) & (ordered <= last + reach)], dtype=np.float64)
-
-
-def _level_shares(tree: TreeView, column: int, rows: FloatArray | None, levels: list[str]) -> FloatArray | None:
-    if rows is None:
-        return None
-    shares: dict[str, float] = {}
-    rest = 1.0
-    for k in tree.columns[column].features:
-        feature = tree.features[k]
-        name = {"other": ANOTHER, "missing": MISSING}.get(feature.kind, level_text(feature.level))
-        shares[name] = float(np.mean(rows[:, k] > 0.5))
-        rest -= shares[name]
-    if tree.columns[column].kind == "boolean":
-        shares["False"] = rest
-    return np.array([shares.get(level, 0.0) for level in levels])
 
 
 def _texts(

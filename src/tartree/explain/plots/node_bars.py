@@ -6,7 +6,7 @@ from typing import Any
 
 from tartree.checks import check_integer
 from tartree.explain.arguments import check_index
-from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars, output_colours
+from tartree.explain.plots.bars import Bars, condition_bars, leaf_bars
 from tartree.explain.plots.painters import name_of
 from tartree.explain.plots.scene import row_view, tree_view
 from tartree.explain.plots.style import (
@@ -15,6 +15,7 @@ from tartree.explain.plots.style import (
     QUIET,
     axes_for,
     branch_colours,
+    class_colours,
     fit,
     legend_of,
     plain,
@@ -136,7 +137,7 @@ def _legend(tree: TreeView, node: int, member: int) -> list[tuple[str, str]]:
         names = [f"to {name_of(tree.nodes[child]).lower()}" for child in children]
         return list(zip(names, branch_colours(len(children)), strict=True))
     names = [fit(name, 120, 9) for name in tree.outputs]
-    return list(zip(names, output_colours(tree, member), strict=True))[:8]
+    return list(zip(names, class_colours(len(tree.outputs)), strict=True))[:8]
 
 
 def _beside() -> dict[str, Any]:

@@ -11,7 +11,7 @@ from matplotlib.colors import to_hex, to_rgb
 from numpy.typing import NDArray
 
 from tartree.explain.arguments import check_index
-from tartree.explain.plots.bars import output_colours
+from tartree.explain.plots.style import class_colours
 from tartree.explain.tree_view.assembly import ViewSource, as_view, view
 from tartree.explain.tree_view.views import NodeData, TreeView
 
@@ -117,5 +117,5 @@ def make_scene(tree: TreeView, member: int, output: int, row: TreeView | None) -
     assert shown.flows is not None
     assert all_nodes is not None
     values = [node.predicted[output] for node in all_nodes] if not tree.output.is_classes else [0.0]
-    colours = tuple(output_colours(tree, member)) if tree.output.is_classes else ()
+    colours = tuple(class_colours(len(tree.outputs))) if tree.output.is_classes else ()
     return Scene(tree, member, output, row, shown.nodes, shown.flows, colours, float(min(values)), float(max(values)))

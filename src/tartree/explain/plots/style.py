@@ -13,11 +13,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.font_manager import FontProperties
-from numpy.typing import NDArray
 
 from tartree.explain.text.number_text import percent as percent
 
@@ -96,14 +94,9 @@ def points_of(ax: Any) -> tuple[float, float]:
     return 72 * extent.width / ax.figure.dpi, 72 * extent.height / ax.figure.dpi
 
 
-def class_colours(shares: NDArray[np.float64]) -> list[str]:
-    """Return a colour for each class, by its share of the rows; beyond seven classes, the rarest are grey."""
-    n_classes = len(shares)
-    if n_classes <= len(CLASSES):
-        return list(CLASSES[:n_classes])
-    frequent = sorted(np.argsort(-shares, kind="stable")[: len(CLASSES)])
-    colour = dict(zip(frequent, CLASSES, strict=True))
-    return [colour.get(k, OTHER) for k in range(n_classes)]
+def class_colours(n_classes: int) -> list[str]:
+    """Return a colour for each class, the same in every picture of a model; classes after the first seven are grey."""
+    return [*CLASSES[:n_classes], *[OTHER] * (n_classes - len(CLASSES))]
 
 
 def branch_colours(n_children: int) -> list[str]:

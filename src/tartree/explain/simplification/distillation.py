@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from tartree.explain import tree_evaluation as ev
 from tartree.nn import Tree
+from tartree.training.step import enough_threads
 
 #: Power of the mean change that the second stage minimises, in place of the largest change; even.
 POWER = 12
@@ -84,16 +85,17 @@ def refit(
         scale = change.detach().max()
         return scale * (((change / scale) ** POWER).mean()) ** (1 / POWER)
 
-    for stage in (0, 1):
-        for _ in range(2 if stage else 1):
-            _descend(partial(loss, stage), parameters, masks, steps)
-            now = worst_change()
-            if now < best:
-                best, kept = now, [p.detach().clone() for p in parameters]
-            if best <= enough or best > HOPELESS * enough:
+    with enough_threads(tree, len(lesson.x)):
+        for stage in (0, 1):
+            for _ in range(2 if stage else 1):
+                _descend(partial(loss, stage), parameters, masks, steps)
+                now = worst_change()
+                if now < best:
+                    best, kept = now, [p.detach().clone() for p in parameters]
+                if best <= enough or best > HOPELESS * enough:
+                    break
+            if best <= enough or best > FAR * enough > 0:
                 break
-        if best <= enough or best > FAR * enough > 0:
-            break
     with torch.no_grad():
         for parameter, value in zip(parameters, kept, strict=True):
             parameter.copy_(value)

@@ -53,7 +53,11 @@ def reading_notes(tree: TreeView, max_terms: int) -> list[str]:
     curves = [effect for effect in effects if effect.points]
     if curves:
         notes += _curve_notes(tree, curves)
-    columns = [tree.columns[k] for k in sorted(_used_columns(tree, effects))]
+    decided = _decided_columns(tree)
+    whole = [tree.columns[k].name for k in sorted(decided) if tree.columns[k].whole]
+    if whole:
+        notes.append(f"Thresholds of {', '.join(whole)} are for whole numbers.")
+    columns = [tree.columns[k] for k in sorted({effect.column for effect in effects} | decided)]
     if any(column.levels and column.kind != "boolean" for column in columns):
         missing = " or is missing" if any(column.kind == "category" and not column.gaps for column in columns) else ""
         notes.append(
@@ -99,8 +103,9 @@ def _shown_effects(tree: TreeView, max_terms: int) -> Iterator[ColumnEffect]:
                 yield from correction.effects[:max_terms]
 
 
-def _used_columns(tree: TreeView, effects: list[ColumnEffect]) -> set[int]:
-    used = {effect.column for effect in effects}
+def _decided_columns(tree: TreeView) -> set[int]:
+    """Return the columns in conditions."""
+    used: set[int] = set()
     for member in tree.members:
         for condition in member.conditions:
             if condition is not None:

@@ -27,7 +27,8 @@ def export_text(
 
     A branch is written as the condition under which it is the most probable one. With rows, its line also has the
     share of rows that takes it, and a leaf has its mean prediction; without rows, the prediction for a row of mean
-    numbers. A node that several parents share is written once.
+    numbers. A node that several parents share is written once. Where training saw whole numbers only, thresholds are
+    whole, and decide whole numbers as the model does.
 
     Leaves that share terms are written as a model for all rows at the top, and what nodes and leaves change of it: the
     prediction of a row is the sum along its path. If every row follows one path, as in a readable model, the text ends

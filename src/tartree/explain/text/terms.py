@@ -6,7 +6,8 @@ The origin is 0 for numbers and a round day for dates, whose weights are per day
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -234,6 +235,10 @@ def _curve_texts(curve: Curve, bias: float) -> tuple[str, str]:
         return ("always", "never") if curve.parts[0] + bias > 0 else ("never", "always")
     # A threshold is rounded such that what is claimed of the numbers beside it is true; see `threshold_text`.
     ends = [(threshold_text(curve.feature, value, up=not rises), rises) for value, rises in crossings]
+    if curve.feature.whole:
+        ends = _without_empty_ranges(ends)
+        if not ends:
+            return ("always", "never") if crossings[-1][1] else ("never", "always")
     return _ranges(curve.feature.name, ends, above=True), _ranges(curve.feature.name, ends, above=False)
 
 
@@ -384,6 +389,9 @@ def threshold_text(feature: Feature, encoded: float, *, up: bool) -> str:
 
     With `up`, the claim is that numbers are below the threshold or not; without, that they are above it or not. So
     51.2345 is shown as 51.23 where "> 51.23" is claimed: 51.23 itself is not above 51.2345, and 51.24 is.
+
+    A threshold of a column of whole numbers is whole, and right for these only: 0.9259 is shown as 0, or as 1 with
+    `up`.
     """
     value = float(feature.scaling.decode(np.array([encoded]))[0])
     quantity = feature.quantity
@@ -402,6 +410,8 @@ def threshold_text(feature: Feature, encoded: float, *, up: bool) -> str:
         encoded_value = float(np.float32(feature.scaling.encode(np.array([shown]))[0]))  # as the model reads it
         return encoded_value >= encoded if up else encoded_value <= encoded
 
+    if feature.whole and (whole := _whole_threshold(value, is_true, up=up)) is not None:
+        return exact_text(whole) + quantity.suffix
     shown = next(
         (
             candidate
@@ -412,3 +422,25 @@ def threshold_text(feature: Feature, encoded: float, *, up: bool) -> str:
         value,
     )
     return exact_text(shown) + quantity.suffix
+
+
+def _whole_threshold(value: float, is_true: Callable[[float], bool], *, up: bool) -> float | None:
+    """Return the last whole number for which a claim about a threshold is not true; None if single precision hides it.
+
+    `is_true` returns whether a number is not beyond the threshold: not below it with `up`, not above it without.
+    """
+    last, step = (math.ceil(value), -1) if up else (math.floor(value), 1)
+    near = (float(last + k) for k in (-step, 0, step))
+    return next((number for number in near if is_true(number) and not is_true(number + step)), None)
+
+
+def _without_empty_ranges(ends: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """Return ends of ranges of a column of whole numbers, without pairs between which there is no whole number."""
+    kept: list[tuple[str, bool]] = []
+    for text, rises in ends:
+        # Between "> 2" and "< 3", and from 3 to 2, there is none.
+        if kept and float(text) - float(kept[-1][0]) < (0 if rises else 2):
+            kept.pop()
+        else:
+            kept.append((text, rises))
+    return kept

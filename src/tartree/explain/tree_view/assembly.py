@@ -256,6 +256,8 @@ def usual_spread(model: FittedModel) -> FloatArray:
 
 
 def _mean_and_spread(rows: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+    if not rows.shape[1]:  # np.average divides by the number of features
+        return np.zeros(0), np.zeros(0)
     mean = np.average(rows, axis=0, weights=weight)
     return mean, np.sqrt(np.average(np.square(rows - mean), axis=0, weights=weight))
 

@@ -159,7 +159,7 @@ def bound_change(
     importance = _weights_by_feature(before) + _weights_by_feature(after)
     boxes, bounds = box, change_bounds(before, after, origin, box, selection)
     n_boxes = 1
-    while n_boxes < max_boxes:
+    while n_boxes < max_boxes and box.low.shape[1]:  # a box without features has no halves
         worst = bounds.topk(min(len(bounds), TOGETHER)).indices
         worst = worst[bounds[worst] > 0.5 * bounds.max()]
         halves = _halve(Boxes(boxes.low[worst], boxes.high[worst]), importance)
