@@ -40,7 +40,7 @@ def call_in_processes(
     try:
         for thing in _first(waiting, processes):
             connection, remote = context.Pipe()
-            worker = context.Process(target=_serve, args=(remote, function), daemon=True)
+            worker = context.Process(target=_serve, args=(remote, function, dict(os.environ)), daemon=True)
             worker.start()
             remote.close()  # so that the death of the process ends the connection
             workers.append(worker)
@@ -81,7 +81,8 @@ def _first(things: Iterator[Any], number: int) -> Iterator[Any]:
         yield thing
 
 
-def _serve(connection: Connection, function: Callable[[Any], Any]) -> None:
+def _serve(connection: Connection, function: Callable[[Any], Any], environment: dict[str, str]) -> None:
+    os.environ.update(environment)  # the server that forks processes may have started before it changed
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles an interrupt, and ends this process
     while True:
         try:

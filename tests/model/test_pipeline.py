@@ -39,4 +39,5 @@ def test_an_interrupt_while_penalties_are_compared_keeps_weights_and_removed_ter
         assert (part.terms.mask == 0).any()
         torch.testing.assert_close(part.terms.mask, of_copies.terms.mask[::every], rtol=0, atol=0)
     torch.testing.assert_close(tree.leaf.nodes.weights[0], copies.leaf.nodes.weights[0][::every], rtol=0, atol=0)
-    torch.testing.assert_close(tree.leaf.penalty_factors, torch.ones(members, 1, 1), rtol=0, atol=0)
+    factors = tree.leaf.penalty_factors
+    torch.testing.assert_close(factors, torch.ones_like(factors), rtol=0, atol=0)

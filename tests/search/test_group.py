@@ -31,7 +31,7 @@ def problem_of(data, *, parts=2, seeds=1):
     x, y = data
     rows = np.arange(len(y))
     folds = tuple(tuple(split(len(y), y.numpy(), 3, part, rows[rows % 4 != part])) for part in range(parts))
-    tables = {("standard", "None"): Sample(x, y, None)}
+    tables = {("standard", "None", "None"): Sample(x, y, None)}
     return Problem(tables, Classes(3), folds, METRICS["neg_log_loss"], None, seeds, 0, torch.device(DEVICE))
 
 
@@ -65,10 +65,10 @@ def test_dropped_members_do_not_change_the_others(data, params):
 
 def by_hand(x, folds, target, *, seeds=1, **params):
     """A group of one cell, not trained, whose weights are all 0; and its problem."""
-    tables = {("standard", "None"): Sample(x, target, None)}
+    tables = {("standard", "None", "None"): Sample(x, target, None)}
     problem = Problem(tables, Classes(2), (folds,), METRICS["accuracy"], None, seeds, 0, torch.device("cpu"))
     group = Group(0, [Cell(0, (make_candidate(BASE, params, 0, 100),))])
-    group.tree = group._new_tree(problem, tables["standard", "None"])
+    group.tree = group._new_tree(problem, tables["standard", "None", "None"])
     with torch.no_grad():
         for p in group.tree.parameters():
             p.zero_()

