@@ -71,12 +71,12 @@ def depths(out: Path) -> str:
         between = [line for line in lines if least <= line["rows"] and (most is None or line["rows"] < most)]
         bounds = f"{least:,} or more" if most is None else f"{least:,} to {most - 1:,}" if least else f"below {most:,}"
         rows.append([bounds, str(len(between)), *(_gain(between, depth, first) for depth in deeper)])
-    return f"""## Depth of a default tree
+    return f"""## Depth of a tree without `readable`
 
 The default recipe with the estimator's encoder, trained on three quarters of each run's training rows and scored on the
 rest (`python benchmarks/defaults.py depth`): gain over {first} in points, with the standard error over the sets, by
 the number of training rows. Sixty-four leaves gain a little from 200 rows on and much with many rows, but sixteen are
-easier to read and faster to train. `depth="auto"` is 4 below 1,000 rows and 6 from 1,000 on: a compromise between the
+faster to train. With `readable=False`, `depth="auto"` is 4 below 1,000 rows and 6 from 1,000 on: a compromise between the
 two, not an optimum.
 
 {table_text(["rows", "sets", *deeper], rows)}"""
