@@ -40,6 +40,8 @@ READABLE = ((0, "standard"), (1, "standard"), (2, "standard"), (3, "standard"), 
 RULES = (1, 2, 3, 4, 6, 8, 11, 15, 22)
 PENALTIES = 1.25 * 1.7 ** np.arange(20)  # multiples of the largest C without weights
 BISECTIONS = 3
+#: An absolute penalty, by the name that scikit-learn gives it.
+L1: dict[str, Any] = {"l1_ratio": 1} if LogisticRegression().penalty == "deprecated" else {"penalty": "l1"}
 TRIALS = 4
 
 Rows = NDArray[Any]
@@ -233,7 +235,7 @@ def _l1(X: Rows, y: Rows, seed: int, budget: int) -> Iterator[Candidate]:
         return
 
     def fit(X: Rows, y: Rows, C: float) -> Any:
-        model = LogisticRegression(C=C, l1_ratio=1, solver="saga", tol=1e-3, max_iter=300, random_state=seed)
+        model = LogisticRegression(C=C, **L1, solver="saga", tol=1e-3, max_iter=300, random_state=seed)
         return make_pipeline(StandardScaler(), model).fit(X, y)
 
     def candidate(C: float) -> Candidate:
