@@ -76,8 +76,8 @@ def depths(out: Path) -> str:
 The default recipe with the estimator's encoder, trained on three quarters of each run's training rows and scored on the
 rest (`python benchmarks/defaults.py depth`): gain over {first} in points, with the standard error over the sets, by
 the number of training rows. Sixty-four leaves gain a little from 200 rows on and much with many rows, but sixteen are
-faster to train. With `readable=False`, `depth="auto"` is 4 below 1,000 rows and 6 from 1,000 on: a compromise between the
-two, not an optimum.
+faster to train. With `readable=False`, `depth="auto"` is 4 below 1,000 rows and 6 from 1,000 on: a compromise between
+the two, not an optimum.
 
 {table_text(["rows", "sets", *deeper], rows)}"""
 
