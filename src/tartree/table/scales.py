@@ -145,11 +145,14 @@ def limit(encoded: NDArray[np.float64], bottom: Any, top: Any, reach: Any) -> ND
         outside = (encoded < bottom) | (encoded > top)
     if not outside.any():
         return encoded
-    inside = np.clip(encoded, bottom, top)
-    beyond = np.abs(encoded - inside)
+    low, high, most = (np.broadcast_to(part, encoded.shape)[outside] for part in (bottom, top, reach))
+    values = encoded[outside]
+    inside = np.clip(values, low, high)
+    beyond = np.abs(values - inside)
+    limited = np.array(encoded, dtype=np.float64)
     with np.errstate(over="ignore"):  # by a reach of almost nothing
-        limited = inside + np.sign(encoded - inside) * (beyond / (1 + beyond / reach))
-    return np.asarray(np.where(outside, limited, encoded), dtype=np.float64)
+        limited[outside] = inside + np.sign(values - inside) * (beyond / (1 + beyond / most))
+    return limited
 
 
 def _unlimit(encoded: NDArray[np.float64], bottom: float, top: float, reach: float) -> NDArray[np.float64]:
