@@ -24,8 +24,8 @@ from tartree.ops import backend
 if TYPE_CHECKING:
     from tartree.nn.tree import Tree
 
-#: Multiplications and additions of a forward pass below which a step takes one thread. A second one brings less than
-#: half, and costs several times as much where other programs need the cores: waiting threads spin.
+#: Multiplications and additions of a forward pass below which a step takes one thread: waiting threads spin, and where
+#: other programs need the cores, two took eight times as long as one.
 SMALL_STEP = 500_000_000
 #: Elements of all hidden units of a layer below which one block would do, and autograd takes no longer.
 FEW_UNITS = 2**19

@@ -176,18 +176,49 @@ def _asked_reading(raw: RawColumn, kind: str) -> TextReading | None:
     if raw.kind != "category":
         _check_kind(raw.label, raw.kind, kind)
         return None
-    form, is_number = KINDS[kind], kind.startswith("number")
-    reading = replace(raw, is_declared=False).reading(digits=True)
-    is_fitting = reading is not None and (reading.kind == "number") == is_number
-    if form is None:
-        if is_fitting:
-            return reading
-        raw.numbers("number" if is_number else "datetime", NumberForm() if is_number else DateForm("dmy"))
+    reading = reading_as(kind, replace(raw, is_declared=False).reading(digits=True))
+    if reading is None:
+        example = plain_reading(kind)
+        raw.numbers(example.kind, example.form)  # names the first text that is none
         raise ValueError(f"{raw.label} must hold a {kind} in every row, but its texts are of several kinds; clean them")
-    if isinstance(form, NumberForm) and is_fitting and isinstance(reading.form, NumberForm):  # type: ignore[union-attr]
-        form = replace(form, affix=reading.form.affix)  # type: ignore[union-attr]
-    zoned = is_fitting and reading.kind == "datetime[UTC]"  # type: ignore[union-attr]
-    return TextReading("number" if is_number else "datetime[UTC]" if zoned else "datetime", form)
+    return reading
+
+
+def reading_as(kind: str, reading: TextReading | None) -> TextReading | None:
+    """Return how texts are read as the kind that the user asked for; None if they are not of that kind.
+
+    Parameters
+    ----------
+    kind : str
+        A number or a date.
+    reading : TextReading or None
+        How the texts are read if nobody asks.
+
+    Returns
+    -------
+    TextReading or None
+    """
+    form, plain = KINDS[kind], plain_reading(kind)
+    if reading is not None and reading.form.name != plain.form.name:
+        reading = None
+    if form is None:
+        return reading
+    if isinstance(form, NumberForm) and reading is not None and isinstance(reading.form, NumberForm):
+        form = replace(form, affix=reading.form.affix)
+    return TextReading(plain.kind if reading is None else reading.kind, form)
+
+
+def plain_reading(kind: str) -> TextReading:
+    """Return how numbers or dates in their plainest form are read.
+
+    Examples
+    --------
+    >>> plain_reading("number-decimal-comma").kind, plain_reading("date").kind
+    ('number', 'datetime')
+    """
+    if kind.startswith("number"):
+        return TextReading("number", NumberForm())
+    return TextReading("datetime", DateForm("dmy"))
 
 
 def _check_kind(label: str, raw_kind: str, kind: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,7 @@ import pyarrow.compute as pc
 
 from tartree.cli.io.durations import to_durations, to_times
 from tartree.cli.problems import FIRST_ROW, Problem
-from tartree.table.column_kinds import KINDS
+from tartree.table.column_kinds import plain_reading, reading_as
 from tartree.table.texts.date_form import DateForm
 from tartree.table.texts.number_form import NumberForm
 from tartree.table.texts.text_forms import (
@@ -86,23 +85,19 @@ def read_kind(column: Any, kind: str, name: str, *, decimal_comma: bool) -> Type
     text = trim(column)
     if kind == "category":
         return TypedColumn(blank(text))
-    present, form, is_number = blank(text, NUMBER_MISSING), KINDS[kind], kind.startswith("number")
+    present = blank(text, NUMBER_MISSING)
     decimal_comma = decimal_comma or kind == "number-decimal-comma"
-    reading = read_texts(different_texts(present), decimal_comma=decimal_comma)
-    is_fitting = reading is not None and (reading.kind == "number") == is_number
-    if form is None:
-        form = reading.form if is_fitting and reading else NumberForm() if is_number else DateForm("dmy")
-    elif isinstance(form, NumberForm) and is_fitting and reading and isinstance(reading.form, NumberForm):
-        form = replace(form, affix=reading.form.affix)
-    unit = reading.kind if is_fitting and reading else "number" if is_number else "datetime"
-    values, wrong = _parse(present, TextReading(unit, form))
+    inferred = read_texts(different_texts(present), decimal_comma=decimal_comma)
+    reading = reading_as(kind, inferred) or plain_reading(kind)
+    form = reading.form
+    values, wrong = _parse(present, reading)
     if wrong is not None:
         raise Problem(
             f"column {name!r} must hold {form.name}s such as {form.example} for --column {name}:{kind}, "
             f"got {present[wrong].as_py()!r} in row {FIRST_ROW + wrong}; correct it or leave it empty"
         )
     check_finite(values, name, FIRST_ROW)
-    return TypedColumn(values, form, reading.note if reading and form == reading.form and KINDS[kind] is None else None)
+    return TypedColumn(values, form, reading.note)
 
 
 def different_texts(text: Any) -> list[str]:
